@@ -2,11 +2,11 @@
 
 Whatever a test compiles is checked after every stage, its plan goes through `null`, and nothing
 comes from the disk cache of an earlier run: a run has one of its own, which its workers share.
-Where all executors have to be there, Vulkan runs under the validation layer, and what that says is
+If all executors must be present, Vulkan runs under the validation layer, and its messages are
 an error.
 
-Arrays and arenas of the CPU stand between bytes that nobody may write, which is looked after;
-RUNE_TEST_GUARDS=after or =before has pages there that nobody may touch, `none` nothing.
+Arrays and arenas of the CPU lie between bytes that nothing may write, which each test checks;
+RUNE_TEST_GUARDS=after or =before has inaccessible pages there, `none` nothing.
 RUNE_TEST_PROCESSOR=avx2 (or sse2, sse4, avx512) compiles for that one.
 RUNE_TEST_CUDA_EMULATOR=1 has a CUDA device whose driver is emulated: `-k cuda` is what runs there.
 RUNE_TEST_REFERENCE=1 has whatever is compiled for the CPU run on `reference` as well, where it is
@@ -99,9 +99,9 @@ def _nothing_written_beside():
 
 @pytest.hookimpl(trylast=True)  # of those that -k, -m and others leave
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one case stand together; of a shared run, those that take long come first."""
-    ordered = by_case(pairs_of_values(each_in_turn(possible(items), sharing_kernels())))
-    items[:] = longest_first(ordered) if IS_WORKER else ordered
+    """Tests of one case run together; in a run shared by processes slow files come first."""
+    selection = by_case(pairs_of_values(each_in_turn(possible(items), sharing_kernels())))
+    items[:] = longest_first(selection) if IS_WORKER else selection
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:

@@ -89,7 +89,7 @@ class Tally:
 
 
 def lines(process: subprocess.Popen[str]) -> Iterator[str | None]:
-    """What a process says; None where it says nothing for too long."""
+    """The lines of a process; None if it is silent for too long."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -133,8 +133,8 @@ def run_batch(tally: Tally, seeds: range) -> int:
     assert process.stdout is not None
     process.stdout.close()
     if process.wait() and at < seeds.stop and (tally.goes_on or not tally.failures):
-        died = f"{way}: the process ended with {process.returncode}"
-        tally.fail(at, f"{died}\n\nreplay: ./scripts/fuzz --seed {at}")
+        reason = f"{way}: the process ended with {process.returncode}"
+        tally.fail(at, f"{reason}\n\nreplay: ./scripts/fuzz --seed {at}")
         return at + 1
     return seeds.stop
 
@@ -147,13 +147,13 @@ def run_programs(tally: Tally) -> None:
             following = run_batch(tally, range(following, seeds.stop))
 
 
-def programs(asked: argparse.Namespace) -> int:
-    """Exit status: 0 where every program held."""
-    first = asked.first if asked.first is not None else time.time_ns() % 10**9
-    first, count = (first, asked.programs) if asked.seed is None else (asked.seed, 1)
+def programs(args: argparse.Namespace) -> int:
+    """Exit status: 0 if every program passed."""
+    first = args.first if args.first is not None else time.time_ns() % 10**9
+    first, count = (first, args.programs) if args.seed is None else (args.seed, 1)
     begin = time.monotonic()
-    tally = Tally(begin + 60.0 * asked.minutes, first, first + count, asked.on, asked.ways, asked.jax)
-    threads = [threading.Thread(target=run_programs, args=(tally,)) for _ in range(asked.jobs)]
+    tally = Tally(begin + 60.0 * args.minutes, first, first + count, args.on, args.ways, args.jax)
+    threads = [threading.Thread(target=run_programs, args=(tally,)) for _ in range(args.jobs)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -164,16 +164,16 @@ def programs(asked: argparse.Namespace) -> int:
     return int(bool(tally.failures))
 
 
-def hunt(asked: argparse.Namespace) -> int:
+def hunt(args: argparse.Namespace) -> int:
     """Exit status: 0 where rune answers all programs that jax draws as jax does."""
     begin = time.monotonic()
-    seed = asked.seed if asked.seed is not None else asked.first or time.time_ns() % 10**9
-    last = seed + (1 if asked.seed is not None else asked.programs)
+    seed = args.seed if args.seed is not None else args.first or time.time_ns() % 10**9
+    last = seed + (1 if args.seed is not None else args.programs)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     status = 0
-    while seed < last and time.monotonic() < begin + 60.0 * asked.minutes and (asked.on or not status):
+    while seed < last and time.monotonic() < begin + 60.0 * args.minutes and (args.on or not status):
         count = min(BATCH, last - seed)
-        words = ["-m", "tests.as_jax.hunt.beside", asked.jax, str(seed), str(count)]
+        words = ["-m", "tests.as_jax.hunt.beside", args.jax, str(seed), str(count)]
         status |= subprocess.run([sys.executable, "-m", "rune.as_jax", *words], cwd=ROOT, env=environment).returncode
         seed += count
     return status
@@ -183,12 +183,12 @@ def planted(minutes: float) -> int:
     """Exit status: 0 where every planted fault is found, each in its share of the time."""
     from tests.fuzzing.planted import FAULTS, find  # rune is loaded by those who need it
 
-    missed = 0
+    misses = 0
     for name in FAULTS:
         failure = find(name, 60.0 * minutes / len(FAULTS))
-        missed += failure is None
+        misses += failure is None
         print(f"{name}: {failure or 'not found'}", flush=True)
-    return int(missed > 0)
+    return int(misses > 0)
 
 
 def holds(seed: int, arguments: Sequence[str]) -> bool:
@@ -209,26 +209,26 @@ def holds(seed: int, arguments: Sequence[str]) -> bool:
     return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
 
 
-def laws(asked: argparse.Namespace) -> int:
-    """Exit status: 0 where every law held."""
-    stop = time.monotonic() + 60.0 * asked.minutes
-    seed = time.time_ns() % 10**6 if asked.seed is None else asked.seed
-    while holds(seed, asked.rest):
-        if asked.seed is not None or time.monotonic() > stop:
+def laws(args: argparse.Namespace) -> int:
+    """Exit status: 0 if every law held."""
+    stop = time.monotonic() + 60.0 * args.minutes
+    seed = time.time_ns() % 10**6 if args.seed is None else args.seed
+    while holds(seed, args.rest):
+        if args.seed is not None or time.monotonic() > stop:
             return 0
         seed += 1
-    print(f"replay: ./scripts/fuzz --seed {seed} -- {' '.join(asked.rest)}")
+    print(f"replay: ./scripts/fuzz --seed {seed} -- {' '.join(args.rest)}")
     return 1
 
 
 def main(arguments: Sequence[str]) -> int:
     """Exit status: 0 where nothing failed."""
-    asked = options(arguments)
-    if asked.planted:
-        return planted(asked.minutes)
-    if asked.hunt:
-        return hunt(asked)
-    return laws(asked) if asked.rest else programs(asked)
+    args = options(arguments)
+    if args.planted:
+        return planted(args.minutes)
+    if args.hunt:
+        return hunt(args)
+    return laws(args) if args.rest else programs(args)
 
 
 if __name__ == "__main__":

@@ -72,10 +72,10 @@ def sound() -> list[bytes]:
     """Files that are read: weights, open sizes, derivatives, loops, windows, keys, trees."""
     p = {"w": rnp.arange(12.0).reshape(3, 4), "b": rnp.ones(4, "bf16")}
     model = rune.export(_model)(p, rnp.ones((2, 3)), dims={"n": (1, 64)}, in_dims=(None, "n,_"))
-    held = rune.export(lambda x: _model(p, x))(rnp.ones((2, 3)))
+    with_weights = rune.export(lambda x: _model(p, x))(rnp.ones((2, 3)))
     loop = rune.export(_loop)(rnp.ones((4, 3)), 1)
     image = rune.export(_image)(rnp.ones((1, 1, 5, 5)), rnp.ones((1, 1, 3, 3)))
-    return [model.serialize(1), held.serialize(1), loop.serialize(), image.serialize()]
+    return [model.serialize(1), with_weights.serialize(1), loop.serialize(), image.serialize()]
 
 
 def broken(file: bytes, draw: random.Random) -> bytes:
@@ -175,43 +175,43 @@ def read(file: bytes) -> Any:
         assert seconds < SLOW, f"reading took {seconds:.0f} s"
 
 
-def run(exported: Any) -> None:
+def run(program: Any) -> None:
     """Call what was accepted on zeros, if that is small. Errors: none but rune's own."""
-    shapes = [tuple(d if isinstance(d, int) else 3 for d in t.shape) for t in exported.in_avals]
+    shapes = [tuple(d if isinstance(d, int) else 3 for d in t.shape) for t in program.in_avals]
     if sum(int(np.prod(s, dtype=float)) for s in shapes) > 1 << 16:
         return
     if any(
         not isinstance(d, int) or d > 1 << 16
-        for e in exported.program.equations
+        for e in program.program.equations
         for v in e.results
         for d in v.type.shape
     ):
         return
-    args = [rnp.zeros(s, t.public_dtype) for s, t in zip(shapes, exported.in_avals, strict=True)]
+    args = [rnp.zeros(s, t.public_dtype) for s, t in zip(shapes, program.in_avals, strict=True)]
     try:
-        positional, named = rune.tree.unflatten(exported.in_tree, args)
-        rune.block_until_ready(exported.call(*positional, **named))
+        positional, keywords = rune.tree.unflatten(program.in_tree, args)
+        rune.block_until_ready(program.call(*positional, **keywords))
     except (RuneError, MemoryError):
         pass
 
 
-def attempt(seed: int, files: Sequence[bytes], then: Callable[[Any], None] = lambda _: None) -> str:
+def attempt(seed: int, files: Sequence[bytes], use: Callable[[Any], None] = lambda _: None) -> str:
     """What became of the file of a seed, "refused" or "accepted"; damaged ones are refused."""
     draw = random.Random(seed)
     file = draw.choice(files)
     if seed % 2:
-        changed = broken(file, draw)
-        assert changed == file or read(changed) is None, f"seed {seed}: a damaged file was accepted"
+        damage = broken(file, draw)
+        assert damage == file or read(damage) is None, f"seed {seed}: a damaged file was accepted"
         return "refused"
-    exported = read(forged(file, draw))
-    if exported is None:
+    program = read(forged(file, draw))
+    if program is None:
         return "refused"
-    then(exported)
+    use(program)
     return "accepted"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Try files, and say how many were refused."""
+    """Try files, and print how many were refused."""
     parser = argparse.ArgumentParser("hostile_files", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--files", type=int, default=100_000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first seed")

@@ -80,7 +80,7 @@ def computed(number: float) -> None:
 def forks(count: int) -> Counter[str]:
     """Children of a process with busy threads compute."""
     outcomes, stop = Counter[str](), threading.Event()
-    traced = rune.jit(lambda x: rnp.cos(x) * 2)
+    program = rune.jit(lambda x: rnp.cos(x) * 2)
 
     def compile_and_drop() -> None:
         while not stop.is_set():
@@ -88,12 +88,12 @@ def forks(count: int) -> Counter[str]:
 
     def trace() -> None:
         while not stop.is_set():
-            traced.clear_cache()
-            traced(X)
+            program.clear_cache()
+            program(X)
 
     def child() -> None:
         computed(random.random())
-        numpy.testing.assert_allclose(np.asarray(traced(X)), np.cos(X) * 2, atol=1e-5)
+        numpy.testing.assert_allclose(np.asarray(program(X)), np.cos(X) * 2, atol=1e-5)
 
     threads = [threading.Thread(target=work) for work in (compile_and_drop, trace)]
     for thread in threads:
@@ -223,12 +223,12 @@ def users(count: int) -> Counter[str]:
         way.mkdir()
         os.chown(way, me, me)
         way.chmod(0o777)
-        started = time.monotonic()
+        begin = time.monotonic()
         attacker = in_child(lambda: attack(way, other, HANG_S))
         outcomes["served"] += ended(in_child(lambda: use(way, me, count))) != 0
         os.kill(attacker, signal.SIGKILL)
         ended(attacker)
-        outcomes["hung"] += time.monotonic() - started > HANG_S
+        outcomes["hung"] += time.monotonic() - begin > HANG_S
     finally:
         shutil.rmtree(name)
     return outcomes
@@ -261,15 +261,15 @@ def attack(way: Path, user: int, seconds: float) -> None:
         if time.monotonic() > end:
             return
         try:
-            mine = way / f"mine.{number}"
-            mine.mkdir(mode=random.choice((0o700, 0o777)))
-            (mine / disk_cache._name(KEY)).write_bytes(entry)
+            folder = way / f"mine.{number}"
+            folder.mkdir(mode=random.choice((0o700, 0o777)))
+            (folder / disk_cache._name(KEY)).write_bytes(entry)
             if (way / "kernels").exists():
                 (way / "kernels").rename(way / f"moved.{number}")
             if random.random() < 0.3:
-                (way / "kernels").symlink_to(mine)
+                (way / "kernels").symlink_to(folder)
             else:
-                mine.rename(way / "kernels")
+                folder.rename(way / "kernels")
         except OSError:
             time.sleep(0.0001)  # it is shut
 
@@ -295,11 +295,11 @@ def main(arguments: list[str] | None = None) -> int:
     wrong = 0
     for name in options.subjects or SUBJECTS:
         work, usual = SUBJECTS[name]
-        count, started = max(1, round(usual * options.share)), time.monotonic()
+        count, begin = max(1, round(usual * options.share)), time.monotonic()
         outcomes = work(count)
-        text = ", ".join(f"{n} {what}" for what, n in outcomes.items() if n) or "nothing wrong"
-        print(f"{count} {name}: {text} ({time.monotonic() - started:.0f} s)", flush=True)
-        wrong += sum(n for what, n in outcomes.items() if what not in HARMLESS)
+        text = ", ".join(f"{n} {outcome}" for outcome, n in outcomes.items() if n) or "nothing wrong"
+        print(f"{count} {name}: {text} ({time.monotonic() - begin:.0f} s)", flush=True)
+        wrong += sum(n for outcome, n in outcomes.items() if outcome not in HARMLESS)
     return int(wrong > 0)
 
 

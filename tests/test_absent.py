@@ -1,4 +1,4 @@
-"""A missing name says what to use instead; asking whether it is there costs nothing."""
+"""A missing name says what to use instead; testing whether it exists costs nothing."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ INSTEAD = {
 }
 
 
-@pytest.mark.parametrize("dotted", INSTEAD)
-def test_a_missing_name_says_what_to_use(dotted: str):
-    module, _, name = dotted.rpartition(".")
+@pytest.mark.parametrize("path", INSTEAD)
+def test_a_missing_name_raises_an_error_that_names_its_replacement(path: str):
+    module, _, name = path.rpartition(".")
 
-    with pytest.raises(AttributeError) as raised:
+    with pytest.raises(AttributeError) as error:
         getattr(import_module(module), name)
 
-    said = str(raised.value)
-    assert said.startswith(f"module {module!r} has no attribute {name!r}")
-    assert (INSTEAD[dotted] or "") in said
-    assert ("hint" in said) == (INSTEAD[dotted] is not None)
+    message = str(error.value)
+    assert message.startswith(f"module {module!r} has no attribute {name!r}")
+    assert (INSTEAD[path] or "") in message
+    assert ("hint" in message) == (INSTEAD[path] is not None)
 
 
 def test_every_name_of_the_tables_has_its_reason():
@@ -65,12 +65,12 @@ def test_every_name_of_the_tables_has_its_reason():
         for table in tables_of_module:
             for reason, names in table.items():
                 for name in names.split():
-                    said = hint(module, name.replace("*", "x"))
-                    assert said is not None
-                    assert said[3:] in reason.replace("`", "")
+                    text = hint(module, name.replace("*", "x"))
+                    assert text is not None
+                    assert text[3:] in reason.replace("`", "")
 
 
-def test_a_missing_name_is_not_there():
+def test_hasattr_and_getattr_treat_a_missing_name_as_absent():
     assert not hasattr(rune, "debug_key_reuse")
     assert getattr(rnp, "putmask", None) is None
     assert str(copy.copy(MissingName("rune", "gard"))).endswith("did you mean rune.grad?")
@@ -87,6 +87,6 @@ def test_tables_are_loaded_when_an_error_is_shown():
         "print(loaded())\n"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout.split() == ["False", "True"]
+    assert process.stdout.split() == ["False", "True"]

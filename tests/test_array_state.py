@@ -1,4 +1,4 @@
-"""What an array says of its memory, by the names of jax.Array."""
+"""The memory and state of an array, by the names of jax.Array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import rune.numpy as rnp
 from rune.errors import ArgumentError, DeletedArrayError
 
 
-def test_an_array_tells_its_bytes_platform_and_readiness():
+def test_an_array_reports_its_bytes_platform_and_readiness():
     x = rnp.arange(7, dtype=rnp.int16)
 
     assert (x.on_device_size_in_bytes(), x.platform(), x.is_ready()) == (14, "cpu", True)
@@ -37,21 +37,21 @@ def test_the_address_is_that_of_the_first_element():
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "f2", "f4", "f8"])
-def test_swapped_bytes_are_numpys(dtype: str):
+def test_byteswap_agrees_with_numpy(dtype: str):
     data = np.random.default_rng(0).integers(-100, 100, (3, 5)).astype(dtype)
 
     for swap in (lambda x: x.byteswap(), rune.jit(lambda x: x.byteswap())):
         assert np.asarray(swap(rnp.asarray(data, data.dtype))).tobytes() == data.byteswap().tobytes()
 
 
-def test_at_tells_its_array_and_its_index():
+def test_at_has_the_attributes_array_and_index():
     x = rnp.arange(3)
 
     assert x.at.array is x.at[1].array is x
     assert x.at[1, ...].index == (1, ...)
 
 
-def test_a_device_tells_its_number_and_kind():
+def test_a_device_has_a_number_and_a_kind():
     device = rune.devices()[0]
 
     assert (device.id, device.platform) == (0, "cpu")

@@ -27,9 +27,9 @@ CASES = [c for c in cases.CASES if c.how != "warm" or c.name in one_in(6, [c.nam
 
 def _script(name: str, *options: str) -> str:
     command = [sys.executable, str(BENCHMARKS / name), *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_every_row_has_a_time_for_rune_and_numpy_where_it_competes(printed):
         assert bool(lines[case.title][3].strip()) == ("numpy" in case.peers)
 
 
-def test_a_missing_peer_is_said_loudly(printed):
+def test_a_missing_peer_is_announced_loudly(printed):
     missing = [n for n in ("jax", "torch") if importlib.util.find_spec(n) is None]
 
     assert [n for n in missing if f"NOT INSTALLED: {n}" not in printed] == []
@@ -76,7 +76,7 @@ def test_the_ratio_pairs_the_bursts_of_a_round():
     assert run.Row(cases.CASES[0], rounds).ratio("jax") == 0.75
 
 
-def test_a_bar_says_when_it_is_broken():
+def test_a_bar_tells_whether_a_ratio_holds_it():
     bar = cases.Bar(1.3, "jax")
 
     assert bar.holds(1.3, 1.0)
@@ -97,7 +97,7 @@ def test_the_cost_of_a_call_is_printed_for_every_number_of_kernels():
 
 def test_the_growth_of_a_first_call_is_printed_with_its_exponent():
     command = [sys.executable, str(BENCHMARKS / "growth.py"), "--shape", "chain"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--length", "20", "--leaves", "8"],
         cwd=ROOT,
         capture_output=True,
@@ -105,9 +105,9 @@ def test_the_growth_of_a_first_call_is_printed_with_its_exponent():
         timeout=1200,
         check=False,
     )
-    row = next(line for line in done.stdout.splitlines() if line.startswith("| chain"))
+    row = next(line for line in process.stdout.splitlines() if line.startswith("| chain"))
     assert len(row.split("|")) == 7
-    assert done.stdout.splitlines()[-1].startswith("bars (exponent")
+    assert process.stdout.splitlines()[-1].startswith("bars (exponent")
 
 
 def test_a_short_soak_of_compiling_is_flat():

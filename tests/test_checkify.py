@@ -1,4 +1,4 @@
-"""rune.checkify: what checks say is what jax 0.10.2 says of the same programs."""
+"""rune.checkify: checks give the messages of jax 0.10.2 for the same programs."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_check_says_what_failed(name: str):
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_a_jitted_check_says_the_same(name: str):
+def test_a_jitted_check_gives_the_same_message(name: str):
     function, x, text = SAID[name]
 
     error, _ = rune.jit(checkify(function))(x)
@@ -212,7 +212,7 @@ def test_an_error_is_thrown():
 
 
 @pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_a_check_in_a_condition_is_made_each_time_that_it_is_asked(way: Any):
+def test_a_check_in_a_condition_runs_each_time_the_condition_does(way: Any):
     def counts(start: Any) -> Any:
         def goes_on(i: Any) -> Any:
             check(i < 5, "asked with {i}", i=i)
@@ -237,14 +237,14 @@ def test_a_check_without_checkify_raises_or_cannot_be_traced():
         rune.jit(root)(1.0)
 
 
-def test_checks_that_are_not_asked_for_do_nothing():
+def test_disabled_checks_do_nothing():
     debug_check(False, "nobody asks")
     error, _ = checkify(lambda x: debug_check(x > 1, "asked"))(0.0)
 
     assert error.get() == "asked (`check` failed)"
 
 
-def test_checks_that_are_not_asked_for_may_be_traced_and_do_nothing():
+def test_disabled_checks_can_be_traced_and_do_nothing():
     @rune.jit
     def f(x: Any) -> Any:
         check(x > 0, "not positive")
@@ -281,9 +281,9 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_cannot_be_checked_is_refused(what: str):
-    error, call = REFUSALS[what]
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_condition_that_cannot_be_checked_is_refused(case: str):
+    error, call = REFUSALS[case]
 
     with pytest.raises(error):
         call()
@@ -327,7 +327,7 @@ def test_a_jitted_function_is_traced_once_for_many_checked_calls():
     assert all(isinstance(x, Tracer) for x in traces)
 
 
-def test_static_and_named_arguments_of_jitted_functions_stay_what_they_are():
+def test_checks_reach_jitted_functions_with_static_and_named_arguments():
     @functools.partial(rune.jit, static_argnames="limit")
     def bounded(x: rune.Array, *, scale: float, limit: float) -> rune.Array:
         check(x * scale < limit, "above {}", x)

@@ -30,7 +30,7 @@ from rune.options import Config, from_environment
 
 @pytest.fixture(autouse=True)
 def _process_as_it_was() -> Iterator[None]:
-    """Statements of a test are gone after it."""
+    """Undo the statements of a test after it."""
     before = config._process.statements  # pyright: ignore[reportPrivateUsage]
     yield
     restore(before)
@@ -65,7 +65,7 @@ def test_a_statement_acts_at_once():
 
 
 @pytest.mark.parametrize("set_it", [lambda: rune.configure(x64=True), rune.enable_x64], ids=["configure", "enable_x64"])
-def test_what_a_statement_set_holds_in_new_threads(set_it: Callable[[], Any]):
+def test_a_setting_made_by_a_statement_holds_in_new_threads(set_it: Callable[[], Any]):
     set_it()
 
     assert is_wide()
@@ -86,7 +86,7 @@ def test_the_last_statement_is_in_force():
     assert len(config._process.statements) <= 2  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_statement_whose_result_is_kept_acts_when_its_thread_goes_on():
+def test_a_statement_whose_result_is_kept_takes_effect_in_all_threads():
     statement = rune.enable_x64()
 
     assert is_wide()
@@ -121,13 +121,13 @@ def test_a_statement_inside_a_block_shows_after_it():
 # --- blocks -----------------------------------------------------------------------------------
 
 
-def test_a_block_is_seen_by_no_other_thread():
+def test_a_block_does_not_affect_other_threads():
     with rune.enable_x64():
         assert is_wide()
         assert not in_a_thread(is_wide)
 
 
-def test_a_call_that_may_yet_be_a_block_is_seen_by_no_other_thread():
+def test_a_call_that_may_become_a_block_does_not_affect_other_threads():
     waiting = rune.enable_x64()
 
     assert not in_a_thread(is_wide)
@@ -137,7 +137,7 @@ def test_a_call_that_may_yet_be_a_block_is_seen_by_no_other_thread():
     assert not is_wide()
 
 
-def test_a_block_left_by_an_error_leaves_all_as_it_was():
+def test_a_block_left_by_an_error_restores_everything():
     with pytest.raises(ZeroDivisionError), rune.enable_x64():
         raise ZeroDivisionError
 
@@ -184,7 +184,7 @@ def test_threads_enter_one_setting_at_once():
     assert sorted(wide) == [False, False, True, True]
 
 
-def test_a_block_lies_over_what_another_thread_sets_meanwhile():
+def test_a_block_overrides_what_another_thread_sets_meanwhile():
     with rune.enable_x64():
         in_a_thread(lambda: rune.configure(x64=False, promotion="strict"))
         settings = config.current()
@@ -193,7 +193,7 @@ def test_a_block_lies_over_what_another_thread_sets_meanwhile():
     assert config.current().promotion == "strict"
 
 
-def test_a_generator_that_ends_first_closes_its_own_block_alone():
+def test_a_generator_that_ends_first_closes_only_its_own_block():
     def wide() -> Iterator[None]:
         with rune.enable_x64():
             yield
@@ -350,10 +350,10 @@ def test_keys_are_watched_for_the_process():
     ],
 )
 def test_names_and_values_are_checked_at_the_call(changes: dict[str, Any], message: str):
-    with pytest.raises((rune.errors.ArgumentError, rune.errors.DeviceError)) as raised:
+    with pytest.raises((rune.errors.ArgumentError, rune.errors.DeviceError)) as error:
         rune.configure(**changes)
 
-    assert str(raised.value).startswith(message)
+    assert str(error.value).startswith(message)
 
 
 def test_a_misspelt_setting_is_shown_the_right_one():
@@ -392,7 +392,7 @@ def test_a_search_of_the_environment_is_a_word_or_seconds(text: str):
 
 
 @pytest.mark.parametrize("word", ["maybe", "2", "tru", " 1", "nan"])
-def test_what_is_neither_true_nor_false_is_refused_by_name(word: str):
+def test_a_word_that_is_neither_true_nor_false_is_refused_by_name(word: str):
     with pytest.raises(rune.errors.ArgumentError, match=f"RUNE_X64='{word}'"):
         from_environment({"RUNE_X64": word})
 
@@ -420,7 +420,7 @@ def test_junk_in_the_environment_is_named():
 
 def _run(code: str, **variables: str) -> str:
     """What a process prints; errors too."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **variables},
         text=True,
@@ -428,4 +428,4 @@ def _run(code: str, **variables: str) -> str:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    return done.stdout
+    return process.stdout

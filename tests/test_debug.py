@@ -56,13 +56,13 @@ def test_a_format_that_does_not_fit_is_refused_when_it_is_traced(call: Any, why:
         call()
 
 
-def test_print_takes_arguments_without_fields_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]):
+def test_print_may_skip_the_format_check(capsys: pytest.CaptureFixture[str]):
     rune.jit(lambda x: rune.debug.print("{{{x}}}", x=x, y=1, skip_format_check=True))(2)
 
     assert capsys.readouterr().out == "{2}\n"
 
 
-def test_print_shows_numbers_as_it_is_said_where_it_is_called(capsys: pytest.CaptureFixture[str]):
+def test_print_uses_the_print_options_in_force_at_its_call(capsys: pytest.CaptureFixture[str]):
     @rune.jit
     def f(x: Any) -> None:
         with np.printoptions(precision=2):

@@ -47,8 +47,8 @@ def recomputed(tokens: np.ndarray) -> np.ndarray:
     places = np.arange(len(tokens))
     x = weights["tokens"][tokens] + weights["positions"][places]
     for layer in weights["layers"]:
-        projected = normalised(x) @ layer["queries_keys_values"]
-        q, k, v = projected.reshape(-1, 3, HEADS, HEAD).transpose(1, 2, 0, 3)
+        projections = normalised(x) @ layer["queries_keys_values"]
+        q, k, v = projections.reshape(-1, 3, HEADS, HEAD).transpose(1, 2, 0, 3)
         scores = q @ k.transpose(0, 2, 1) / np.sqrt(HEAD)
         scores = np.where(places[:, None] >= places, scores, -np.inf)
         shares = np.exp(scores - scores.max(-1, keepdims=True))
@@ -89,7 +89,7 @@ def test_every_way_gives_what_attention_over_the_whole_prefix_gives(way: Any):
 # --- how often it compiles ------------------------------------------------------------------------
 
 
-def test_one_compiled_program_serves_all_positions():
+def test_one_compiled_program_covers_all_positions():
     f, cache = declared(), empty_cache()
 
     with rune.counting() as counts:
@@ -113,15 +113,15 @@ def test_every_device_decodes_with_one_program(device: str):
 
 
 def test_automatic_sizes_compile_once_more_when_the_length_has_changed_twice():
-    f, cache, compiled = rune.jit(step, donate_argnums=1), empty_cache(), []
+    f, cache, compiles = rune.jit(step, donate_argnums=1), empty_cache(), []
 
     with rune.configure(symbolic="auto"):
         for t in (*range(1, 8), CAPACITY):
             with rune.counting() as counts:
                 cache, _ = f(WEIGHTS, cache, prefix(t))
-            compiled.append(counts.compiles)
+            compiles.append(counts.compiles)
     # A length of 1 is a size of its own kind; then 2, 3, and one program from 4 on.
-    assert compiled == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert compiles == [1, 1, 1, 1, 0, 0, 0, 0]
 
 
 def test_a_prefix_that_the_cache_cannot_hold_is_refused():

@@ -39,10 +39,10 @@ class Run:
 
 def _run(out: Path, *options: str) -> Run:
     command = [sys.executable, str(ROOT / "examples" / "digits.py"), "--out", str(out), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""  # no progress bar where there is no terminal
-    return Run(done.stdout, out)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""  # no progress bar where there is no terminal
+    return Run(process.stdout, out)
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +71,14 @@ def test_minibatches_show_every_image_once_and_depend_on_the_seed():
     train, _ = digits_data.load()
 
     batches = list(digits_data.minibatches(train, 64, seed=3))
-    again = list(digits_data.minibatches(train, 64, seed=3))
+    repetition = list(digits_data.minibatches(train, 64, seed=3))
     other = next(digits_data.minibatches(train, 64, seed=4))
 
     assert sum(map(len, batches)) == len(train)
     assert len(batches[-1]) == 1437 % 64
-    shown = np.concatenate([b.images for b in batches])
-    assert np.array_equal(np.sort(shown, axis=0), np.sort(train.images, axis=0))
-    assert all(np.array_equal(a.labels, b.labels) for a, b in zip(batches, again))
+    images = np.concatenate([b.images for b in batches])
+    assert np.array_equal(np.sort(images, axis=0), np.sort(train.images, axis=0))
+    assert all(np.array_equal(a.labels, b.labels) for a, b in zip(batches, repetition))
     assert not np.array_equal(batches[0].labels, other.labels)
 
 
@@ -89,7 +89,7 @@ def test_both_networks_read_97_percent_of_digits_they_never_saw(first_run):
     assert min(accuracies) >= 97.0
 
 
-def test_the_script_says_how_many_images_and_which_executor(first_run):
+def test_the_script_prints_how_many_images_and_which_executor(first_run):
     assert "1437 images to learn from, 360 held out" in first_run.text
     assert re.search(r"executor: cpu:0", first_run.text)
 
@@ -108,7 +108,7 @@ def test_the_figures_are_pictures(first_run):
 
 
 DRIVEN = [d.name for d in rune.devices() if d.target.backend not in ("cpu", "reference", "null")]
-# One will do where not all is asked for: they differ by what compiling costs.
+# One suffices unless all tests run: they differ by the cost of compilation.
 TRIED = DRIVEN if IS_WHOLE else [name for name in DRIVEN if name.startswith("vulkan")]
 
 ON_DEVICES = () if IS_WHOLE else ("--models", "two-layer network")  # of both, the one that compiles soon
@@ -125,9 +125,9 @@ def one_epoch(tmp_path_factory) -> Run:
 
 
 def test_two_runs_print_the_same_numbers(first_run, tmp_path):
-    again = _run(tmp_path)
+    second_run = _run(tmp_path)
 
-    assert again.timeless == first_run.timeless
+    assert second_run.timeless == first_run.timeless
 
 
 @pytest.mark.parametrize("device", TRIED)

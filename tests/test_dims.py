@@ -58,7 +58,7 @@ def test_multiples_of_the_denominator_leave_the_numerator():
     assert (N - 1) // 4 == (N + 3) // 4 - 1
 
 
-def test_what_is_known_to_be_small_has_quotient_zero():
+def test_a_number_known_to_be_small_has_quotient_zero():
     i, j = loop("i", 6), loop("j", 4)
 
     assert (4 * i + j) // 4 == i
@@ -176,7 +176,7 @@ def test_the_order_of_a_sum_does_not_depend_on_how_it_was_made():
 
 
 @pytest.mark.parametrize("text", ["n +", "k", "n / 2", "n ** 2", "f(n)", ""])
-def test_parse_refuses_what_is_no_dimension(text: str):
+def test_parse_refuses_text_that_is_not_a_dimension(text: str):
     with pytest.raises(DimensionError, match="parse: cannot read"):
         dims.parse(text, {"n": N})
 
@@ -200,11 +200,11 @@ def test_whole_powers_and_divmod_are_those_of_numbers():
 
 
 def test_an_undecided_comparison_names_both_sides_and_bounds():
-    with pytest.raises(dims.UndecidedComparison) as caught:
+    with pytest.raises(dims.UndecidedComparison) as error:
         _ = N < M + 1
 
-    assert "cannot decide n < m + 1 (m in 1..4096, n in 1..4096)" in str(caught.value)
-    assert "hint" in str(caught.value)
+    assert "cannot decide n < m + 1 (m in 1..4096, n in 1..4096)" in str(error.value)
+    assert "hint" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -222,10 +222,10 @@ def test_an_undecided_comparison_names_both_sides_and_bounds():
     ],
 )
 def test_an_undecided_comparison_says_what_would_decide_it(question: Any, hint: str):
-    with pytest.raises(dims.UndecidedComparison) as caught:
+    with pytest.raises(dims.UndecidedComparison) as error:
         question()
 
-    assert (caught.value.hint or "").endswith(hint)
+    assert (error.value.hint or "").endswith(hint)
 
 
 def test_decided_comparisons_are_plain_booleans():
@@ -250,7 +250,7 @@ def test_numpy_integers_are_integers_and_other_objects_may_answer():
 # --- queries ----------------------------------------------------------------------------------
 
 
-def test_what_is_rounded_up_to_lines_is_not_smaller_also_of_a_quotient():
+def test_rounding_up_to_lines_is_known_not_to_shrink_a_size():
     bytes = 4 * ((N + 1) // 2)
 
     assert dims.at_most(bytes, -(-bytes // 64) * 64)
@@ -429,10 +429,10 @@ def test_values_lie_within_bounds(tree: object, samples: list):
 
 @settings(max_examples=200, deadline=None)
 @given(trees(), st.fixed_dictionaries({"a": st.integers(0, 5), "c": st.integers(1, 3)}))
-def test_substitution_commutes_with_evaluation(tree: object, chosen: dict[str, int]):
-    x = dims.substitute(symbolic(tree), chosen)
+def test_substitution_commutes_with_evaluation(tree: object, substitution: dict[str, int]):
+    x = dims.substitute(symbolic(tree), substitution)
 
-    for values in [v for v in ALL if chosen.items() <= v.items()][:20]:
+    for values in [v for v in ALL if substitution.items() <= v.items()][:20]:
         assert plain(tree, values) == dims.evaluate(x, values)
 
 
@@ -463,7 +463,7 @@ def test_reshape_index_maps_are_right_for_every_element(rows: int, columns: int,
         assert expected == (dims.evaluate(flat // split, values), dims.evaluate(flat % split, values))
 
 
-def test_text_that_python_refuses_by_another_error_is_refused_alike(monkeypatch: pytest.MonkeyPatch):
+def test_text_that_python_refuses_by_another_error_is_refused_in_the_same_way(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object, **__: object) -> None:  # as Python 3.11.3 and older
         raise ValueError("source code string cannot contain null bytes")
 

@@ -35,7 +35,7 @@ def test_the_quotients_of_all_shifts_add_up_to_the_number(y: Size, k: int):
     assert 2 * M * total - 2 * M * y == 0
 
 
-def test_what_the_first_half_leaves_is_the_second_half():
+def test_the_size_minus_its_first_half_is_its_second_half():
     assert N - N // 2 == (N + 1) // 2
     assert N - (N + 1) // 2 == N // 2
     assert (N - 1) // 2 + N // 2 + 1 == N

@@ -31,9 +31,9 @@ SHOWN += ("examples/gaussian-process", "programs/language-model", "notebooks/lan
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, written by the command that users run."""
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run([sys.executable, str(SITE), str(folder)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    process = subprocess.run([sys.executable, str(SITE), str(folder)], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""
     return folder
 
 
@@ -67,17 +67,17 @@ def test_every_link_leads_to_a_page(site: Path):
 
 
 def test_every_page_is_reached_from_the_first(site: Path):
-    reached, ahead = set(), [(site / "index.html").resolve()]
-    while ahead:
-        page = ahead.pop()
-        if page not in reached and page.suffix == ".html":
-            reached.add(page)
-            ahead += _links(page)
+    pages, pending = set(), [(site / "index.html").resolve()]
+    while pending:
+        page = pending.pop()
+        if page not in pages and page.suffix == ".html":
+            pages.add(page)
+            pending += _links(page)
 
-    assert _pages(site) - reached == set()
+    assert _pages(site) - pages == set()
 
 
-def test_every_page_of_the_guide_is_there(site: Path):
+def test_every_page_of_the_guide_exists(site: Path):
     for page in pages():
         place = page.relative_to(HERE).with_suffix("")
         folder = place.parent if place.name in ("README", "index") else place
@@ -93,14 +93,14 @@ def test_the_page_of_a_program_ends_with_its_whole_code(site: Path, page: Path):
     assert [f.name for f in files if f.read_text().strip() not in text] == []
 
 
-def test_a_link_to_a_file_leads_to_the_page_that_tells_of_it(site: Path):
+def test_a_link_to_a_file_leads_to_the_page_about_it(site: Path):
     guide = (site / "guide" / "many-devices" / "index.html").read_text()
 
     assert 'href="../../programs/heat/"' in guide
     assert 'href="../../notebooks/devices/"' in guide
 
 
-def test_what_a_page_says_is_found_by_the_search(site: Path):
+def test_the_search_finds_the_text_of_pages(site: Path):
     index = (site / "search" / "search_index.json").read_text()
 
     assert "guide/random/" in index
@@ -111,11 +111,11 @@ def test_what_a_page_says_is_found_by_the_search(site: Path):
 
 
 def test_every_picture_is_on_its_page(site: Path):
-    shown = {p: re.findall(r'<img [^>]*src="([^"]+)"', p.read_text()) for p in _pages(site)}
-    written = sum(len(re.findall(r"!\[", p.read_text())) for p in pages())
+    files_of_pages = {p: re.findall(r'<img [^>]*src="([^"]+)"', p.read_text()) for p in _pages(site)}
+    count = sum(len(re.findall(r"!\[", p.read_text())) for p in pages())
 
-    assert sum(map(len, shown.values())) >= written > 0
-    assert [s for p, files in shown.items() for s in files if not (p.parent / s).exists()] == []
+    assert sum(map(len, files_of_pages.values())) >= count > 0
+    assert [s for p, files in files_of_pages.items() for s in files if not (p.parent / s).exists()] == []
 
 
 def _is_dark(shot: Shot) -> bool:
@@ -157,7 +157,7 @@ def test_lines_that_are_indented_stay_lines():
     ]
 
 
-def test_the_first_paragraph_is_no_entry():
+def test_the_first_paragraph_is_not_an_entry():
     assert parts("rune.nn: networks.") == [Paragraph("rune.nn: networks.")]
 
 

@@ -55,24 +55,24 @@ def test_explicit_64_bits_are_truncated_where_that_is_set(wide: str):
             assert MAKERS["zeros"](wide).dtype == np.dtype(wide)
 
 
-def test_truncation_is_a_warning_at_the_line_that_asks():
-    with rune.configure(wide_dtypes="truncated"), pytest.warns(UserWarning, match="dtype float64 is not av") as heard:
+def test_truncation_warns_at_the_line_of_the_request():
+    with rune.configure(wide_dtypes="truncated"), pytest.warns(UserWarning, match="dtype float64 is not av") as records:
         rnp.zeros(2, "float64")
 
-    assert heard[0].filename == __file__
+    assert records[0].filename == __file__
 
 
 @pytest.mark.parametrize("wide", NARROW)
-def test_truncation_is_told_once_by_each_function_that_makes_an_array(wide: str):
+def test_each_function_that_makes_an_array_warns_once_of_truncation(wide: str):
     with rune.configure(wide_dtypes="truncated"):
         for name, make in MAKERS.items():
-            with warnings.catch_warnings(record=True) as heard:
+            with warnings.catch_warnings(record=True) as records:
                 warnings.simplefilter("always")
                 make(wide)
-            assert len(heard) == (name != "frombuffer"), name  # whose bytes arrive from NumPy
+            assert len(records) == (name != "frombuffer"), name  # whose bytes arrive from NumPy
 
 
-def test_the_defaults_and_what_arrives_from_numpy_are_truncated_without_a_word():
+def test_default_dtypes_and_numpy_arrays_are_truncated_silently():
     with rune.configure(wide_dtypes="truncated"):
         arrays = (
             rnp.zeros(2, float),
@@ -171,7 +171,7 @@ def test_a_canonical_dtype_has_32_bits_unless_64_are_the_default():
         assert [dtypes.canonicalize_dtype(w) for w in NARROW] == [np.dtype(w) for w in NARROW]
 
 
-def test_keys_are_canonical_where_they_are_asked_for():
+def test_keys_are_canonical_on_request():
     keys = rune.random.key(0).dtype
 
     assert dtypes.canonicalize_dtype(keys, allow_extended_dtype=True) == keys
@@ -218,7 +218,7 @@ IN_NUMPY = sorted(d.name for d in dtypes.ANY if d.isbuiltin == 1)
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", IN_NUMPY)
-def test_a_type_has_the_one_object_for_its_dtype_whatever_came_first(name: str, other: str):
+def test_a_type_has_one_object_per_dtype_in_any_order_of_creation(name: str, other: str):
     contents = OTHERS[other](np.zeros((3, 1, len(other), 41), name))  # a shape of this test alone
 
     assert contents.dtype is not np.dtype(name)
@@ -229,7 +229,7 @@ def test_a_type_has_the_one_object_for_its_dtype_whatever_came_first(name: str, 
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", IN_NUMPY)
-def test_programs_take_such_arrays_beside_others(name: str, other: str):
+def test_programs_take_such_arrays_together_with_others(name: str, other: str):
     def accumulate(a, b):
         return rune.lax.scan(lambda c, _: (c ^ b if name == "bool" else c + b, c), a, length=3)[0]
 

@@ -55,7 +55,7 @@ def test_the_innermost_handler_answers():
         assert perform(Number()) == 1
 
 
-def test_a_handler_answers_effects_of_its_kind_alone():
+def test_a_handler_answers_only_effects_of_its_kind():
     class OtherAnswers(Answers):
         kind = Other
 
@@ -76,7 +76,7 @@ def test_a_handler_sees_only_the_handlers_outside_it():
         assert perform(Number()) == 12
 
 
-def test_an_effect_that_nobody_answers_is_an_error_that_names_it():
+def test_an_unhandled_effect_is_an_error_that_names_it():
     with pytest.raises(UnhandledEffect, match=r"cannot answer Number \(no handler around it\)"):
         perform(Number())
     with Doubles(), pytest.raises(UnhandledEffect):
@@ -174,7 +174,7 @@ class Counter(Handler):
         return self.count
 
 
-def test_every_lane_has_an_answer_of_its_own():
+def test_every_lane_has_its_own_answer():
     with Counter(10), Each(lambda: 100):
         assert [perform(Next()), perform(Next())] == [110, 111]
 
@@ -184,11 +184,11 @@ def test_an_effect_without_a_rule_for_lanes_is_answered_as_outside():
         assert perform(Number()) == 5
 
 
-def test_a_recorder_answers_from_its_inputs_and_asks_once():
-    entered: list[Any] = []
+def test_a_recorder_answers_from_its_inputs_and_queries_once():
+    values: list[Any] = []
 
     def enter(value: Any) -> Any:
-        entered.append(value)
+        values.append(value)
         return 1000
 
     with Counter(10) as counter:
@@ -196,11 +196,11 @@ def test_a_recorder_answers_from_its_inputs_and_asks_once():
         with Recorder(Inputs(enter)) as recorder:
             answers = [perform(Next()), perform(Next())]
 
-    assert (answers, entered, recorder.inputs.entered) == ([1000, 1001], [11], [11])
+    assert (answers, values, recorder.inputs.entered) == ([1000, 1001], [11], [11])
     assert counter.count == 1, "the recorder tells nothing by itself"
 
 
-def test_the_needs_of_a_program_are_asked_for_and_told_at_every_run():
+def test_the_needs_of_a_program_are_collected_and_met_at_every_run():
     with Counter(10), Recorder(Inputs(lambda v: v)) as recorder:
         perform(Next())
         perform(Next())
@@ -258,27 +258,27 @@ def test_a_recorder_with_a_step_gives_every_step_its_answer():
 
 
 def test_a_jitted_function_is_traced_once_for_all_recorded_answers():
-    traced: list[int] = []
+    traces: list[int] = []
 
     @rune.jit
     def shifted(x: Any) -> Any:
-        traced.append(1)
+        traces.append(1)
         return x + perform(Next())
 
     for base in (10, 20):
         with Counter(array(base)):
             assert [float(shifted(0.5)), float(shifted(0.5))] == [base + 0.5, base + 1.5]
-    assert len(traced) == 1
+    assert len(traces) == 1
 
 
 def test_a_jitted_function_is_traced_again_where_an_effect_is_not_recorded():
-    shifted = rune.jit(lambda x: x + perform(Number()))
+    program = rune.jit(lambda x: x + perform(Number()))
 
     with Answers(1):
-        assert float(shifted(0.5)) == 1.5
+        assert float(program(0.5)) == 1.5
     with Answers(2):
-        assert float(shifted(0.5)) == 2.5
-    assert shifted.cache_size() == 0
+        assert float(program(0.5)) == 2.5
+    assert program.cache_size() == 0
 
 
 def test_a_jitted_function_without_effects_does_not_care_for_handlers():
@@ -292,24 +292,24 @@ def test_a_jitted_function_without_effects_does_not_care_for_handlers():
 
 
 def test_an_unhandled_effect_in_a_jitted_function_is_the_same_error():
-    shifted = rune.jit(lambda x: x + perform(Next()))
+    program = rune.jit(lambda x: x + perform(Next()))
     with Counter(array(0)):
-        shifted(1.0)
+        program(1.0)
 
     with pytest.raises(UnhandledEffect, match="cannot answer Next"):
-        shifted(1.0)
+        program(1.0)
 
 
-def test_every_lane_of_a_jitted_function_has_an_answer_of_its_own():
-    shifted = rune.jit(lambda x: x + perform(Next()))
+def test_every_lane_of_a_jitted_function_has_its_own_answer():
+    program = rune.jit(lambda x: x + perform(Next()))
 
     with Counter(array(10)):
-        lanes = rune.vmap(shifted)(array([0.0, 0.0, 0.0]))
+        lanes = rune.vmap(program)(array([0.0, 0.0, 0.0]))
 
     assert lanes.tolist() == [10.0, 11.0, 12.0]
 
 
-def test_a_handler_has_to_say_its_answer():
+def test_a_handler_must_define_its_answer():
     class Silent(Handler):
         kind = Number
 

@@ -23,7 +23,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_a_tree_comes_back(name: str):
+def test_a_tree_is_restored(name: str):
     vector, back = ravel_pytree(TREES[name])
 
     assert vector.ndim == 1
@@ -58,7 +58,7 @@ def test_a_vector_of_another_length_is_refused():
         back(rnp.ones(3))
 
 
-def test_a_leaf_that_is_no_array_is_refused():
+def test_a_leaf_that_is_not_an_array_is_refused():
     with pytest.raises(ArgumentError, match="ravel_pytree"):
         ravel_pytree(["text"])
 

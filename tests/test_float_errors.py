@@ -30,11 +30,11 @@ def test_nothing_is_reported_until_the_settings_are_restored():
 
 def test_the_settings_are_those_of_errstate():
     settings = float_errors.ignore()
-    ignored = np.geterr()
+    rune_settings = np.geterr()
     float_errors.restore(settings)
 
     with np.errstate(all="ignore"):
-        assert ignored == np.geterr()
+        assert rune_settings == np.geterr()
 
 
 def test_blocks_lie_within_each_other():

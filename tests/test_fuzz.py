@@ -82,11 +82,11 @@ def test_one_seed_is_one_program_with_one_way_and_one_set_of_arguments():
     for seed in range(20):
         assert draw(seed) == draw(seed)
         assert way_of(seed) == way_of(seed)
-        once, again = draw(seed).arguments(seed), draw(seed).arguments(seed)
-        assert [np.asarray(x).tobytes() for x in once] == [np.asarray(y).tobytes() for y in again]
+        first, second = draw(seed).arguments(seed), draw(seed).arguments(seed)
+        assert [np.asarray(x).tobytes() for x in first] == [np.asarray(y).tobytes() for y in second]
 
 
-def test_without_what_no_result_needs_the_result_is_the_same():
+def test_removing_what_no_result_needs_changes_no_result():
     for seed in range(20):
         program = draw(seed)
         small = program.returning(program.results[-1:]).needed()
@@ -112,8 +112,8 @@ def test_a_law_that_fails_is_found_and_its_seed_fails_in_the_same_example(capfd:
     first = capfd.readouterr().out
     command = re.findall(r"^replay: \./scripts/fuzz (.*)$", first, re.MULTILINE)
     assert main(command[0].split()) == 1
-    again = capfd.readouterr().out
-    assert _example(first) == _example(again)
+    second = capfd.readouterr().out
+    assert _example(first) == _example(second)
 
 
 def _example(output: str) -> str:
@@ -122,5 +122,5 @@ def _example(output: str) -> str:
     return match.group()
 
 
-def test_the_laws_that_are_tried_are_there():
+def test_the_laws_in_the_sample_exist():
     assert all((ROOT / path).is_file() for path in LAWS)

@@ -1,4 +1,4 @@
-"""The instruments of benchmarks/gpu_static.py measure what they say, on kernels written for it.
+"""The instruments of benchmarks/gpu_static.py measure what they claim, on kernels written for it.
 
 Addresses are those of CUDA C that is compiled for the host; machine code is read from a text as
 nvdisasm prints it.
@@ -92,7 +92,7 @@ def test_lanes_that_take_no_part_touch_nothing():
 
 
 @needs_gxx
-def test_shared_memory_is_no_traffic():
+def test_shared_memory_does_not_count_as_traffic():
     assert traced("__shared__ float part[128]; part[threadIdx.x] = 1; y[i] = part[127 - threadIdx.x];").requests == 1
 
 
@@ -150,8 +150,8 @@ def needs_nvidias_wheels() -> None:
 def instructions_of(function: Callable[[Any], Any]) -> Counter[str]:
     """The machine code of a kernel whose threads each compute a function of NEIGHBOURS numbers."""
     program = rune.make_program(function)(rune.ShapeDtypeStruct((1 << 20,), np.float32))
-    lowered = stages(program, gpu_static.target("sm_90"))
-    (machine,) = sass.machines(gpu_static.program_text(lowered.plan), "sm_90").values()
+    lowering = stages(program, gpu_static.target("sm_90"))
+    (machine,) = sass.machines(gpu_static.program_text(lowering.plan), "sm_90").values()
     return Counter(machine.mix)
 
 
@@ -163,14 +163,14 @@ def instructions_of_a_sum() -> Counter[str]:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_model_counts_functions_as_their_machine_code_does(name: str):
     needs_nvidias_wheels()
-    added = instructions_of(lambda x: getattr(ops, name)(x + 1))
-    added.subtract(instructions_of_a_sum())
+    mix = instructions_of(lambda x: getattr(ops, name)(x + 1))
+    mix.subtract(instructions_of_a_sum())
 
     # Constants are moved to registers once for all of them.
-    counted = added.total() - added["MOV"] - added["HFMA2"]
-    assert counted / NEIGHBOURS == pytest.approx(sum(FUNCTIONS[name]), abs=2)
-    assert added["MUFU"] + added["FRND"] == NEIGHBOURS * FUNCTIONS[name][2]
-    assert added["BSSY"] == 0
+    total = mix.total() - mix["MOV"] - mix["HFMA2"]
+    assert total / NEIGHBOURS == pytest.approx(sum(FUNCTIONS[name]), abs=2)
+    assert mix["MUFU"] + mix["FRND"] == NEIGHBOURS * FUNCTIONS[name][2]
+    assert mix["BSSY"] == 0
 
 
 def test_the_script_prints_a_row_for_a_workload_and_writes_all_figures(tmp_path: Path):
@@ -180,9 +180,9 @@ def test_the_script_prints_a_row_for_a_workload_and_writes_all_figures(tmp_path:
     file = tmp_path / "figures.json"
     command = [sys.executable, "benchmarks/gpu_static.py", "--workloads", "add f32 16M", "--json", str(file)]
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
 
-    assert done.returncode == 0, done.stderr
-    assert "| add f32 16M | 1, 1 | 16384 x 256 |" in done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "| add f32 16M | 1, 1 | 16384 x 256 |" in process.stdout
     (figures,) = json.loads(file.read_text())
     assert figures["rows"][0]["trace"]["sectors"] == 16

@@ -30,11 +30,11 @@ can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has n
 
 def run(script: str) -> list[str]:
     """What a script prints."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 BEGIN = f"""
@@ -192,7 +192,7 @@ def test_a_lock_that_the_forking_thread_holds_stays_its_own_in_a_child():
 
 
 @can_fork
-def test_what_a_held_lock_guards_is_whole_in_a_child():
+def test_data_guarded_by_a_held_lock_is_consistent_in_a_forked_child():
     assert run(BEGIN + WHOLE) == ["{0}"]
 
 
@@ -202,16 +202,16 @@ def test_a_fork_waits_for_no_lock_while_it_holds_another():
 
 
 @can_fork
-def test_a_child_compiles_though_threads_of_its_parent_compile_and_drop_functions():
+def test_a_child_compiles_even_if_threads_of_its_parent_compile_and_drop_functions():
     assert run(BEGIN + DROPPING) == ["{0}"]
 
 
 @can_fork
-def test_a_child_compiles_though_a_thread_of_its_parent_was_loading_the_compiler():
+def test_a_child_compiles_even_if_a_thread_of_its_parent_was_loading_the_compiler():
     assert run(BEGIN + FIRST) == ["{0}"]
 
 
-def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
+def test_the_lock_of_llvmlite_guards_its_calls():
     library = llvm_binding.library()
     answers: list[bool] = []
 
@@ -288,7 +288,7 @@ def test_only_locks_itself_takes_a_lock_otherwise_than_by_with():
 
 
 def made_here(source: Source) -> list[str]:
-    """Where a file makes a lock that is not held over forks."""
+    """The lines of a file that make a lock which is not held over forks."""
     if not any(kind in source.text for kind in KINDS):
         return []
     lines = source.text.splitlines()
@@ -307,7 +307,7 @@ def test_every_lock_is_made_in_one_place():
     assert not elsewhere, "make it with locks.lock() or locks.reentrant()"
 
 
-def test_a_lock_that_nobody_uses_any_more_is_forgotten():
+def test_an_unused_lock_is_forgotten():
     before = len(locks._renewable_locks)
     handles = [locks.lock() for _ in range(10)]
     assert len(locks._renewable_locks) == before + 10
@@ -399,16 +399,16 @@ def test_an_interrupt_at_any_step_of_taking_locks_for_a_fork_leaves_none_taken()
 @pytest.mark.parametrize("step", [1, 7, 101])
 def test_an_interrupt_while_a_child_frees_locks_leaves_none_of_other_threads_taken(step: int):
     lock, parent, leave = locks.lock(), os.getpid(), threading.Event()
-    arrived = threading.Event()
+    arrival = threading.Event()
 
     def hold() -> None:
         with lock:
-            arrived.set()
+            arrival.set()
             leave.wait()
 
     thread = threading.Thread(target=hold)
     thread.start()
-    arrived.wait()
+    arrival.wait()
     came, is_taken = fork_interrupted([locks._renew.__code__], step, lambda: os.getpid() != parent and lock.locked())
     leave.set()
     thread.join()
@@ -441,7 +441,7 @@ print(len(young & {{*map(id, created)}}), gc.get_freeze_count() - count)
 """
 
 
-def test_what_a_loaded_module_creates_is_old_at_once():
+def test_objects_that_a_late_module_creates_are_moved_to_the_oldest_generation():
     assert run(LOADS.format(before="")) == ["0 0"]
 
 

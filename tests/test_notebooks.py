@@ -27,7 +27,7 @@ FILES = {file.stem: file for file in NOTEBOOKS}
 
 
 def _text(output: Any) -> str:
-    """What an output says: printed text, or a value's text."""
+    """The text of an output: printed text, or a value's text."""
     return output["text"] if "text" in output else output.get("data", {}).get("text/plain", "")
 
 
@@ -48,8 +48,8 @@ def _joined(outputs: list[Any]) -> list[str]:
 
 def _pictures(notebook: Any) -> int:
     outputs = (o for c in notebook.cells if c.cell_type == "code" for o in c.outputs)
-    shown = [o.get("data", {}) for o in outputs]
-    return sum("image/png" in data or "<svg" in data.get("text/html", "") for data in shown)
+    data_of_outputs = [o.get("data", {}) for o in outputs]
+    return sum("image/png" in data or "<svg" in data.get("text/html", "") for data in data_of_outputs)
 
 
 each_notebook = pytest.mark.parametrize("name", FILES)
@@ -78,9 +78,9 @@ def test_a_notebook_runs_within_a_minute(name: str):
 def test_running_a_notebook_again_gives_the_same_outputs(name: str):
     notebook, _ = executed(name)
 
-    again = execute(FILES[name])
+    second = execute(FILES[name])
 
-    assert _texts(again) == _texts(notebook)
+    assert _texts(second) == _texts(notebook)
 
 
 @each_notebook
@@ -102,8 +102,8 @@ def _words(text: str) -> str:
 @each_notebook
 def test_the_committed_outputs_are_those_of_this_code(name: str):
     notebook, _ = executed(name)
-    committed = nbformat.read(FILES[name], as_version=4)
+    stored_notebook = nbformat.read(FILES[name], as_version=4)
 
-    for saved, actual in zip(_texts(committed), _texts(notebook), strict=True):
-        assert list(map(_words, saved)) == list(map(_words, actual))
-    assert _pictures(committed) == _pictures(notebook)
+    for reference, actual in zip(_texts(stored_notebook), _texts(notebook), strict=True):
+        assert list(map(_words, reference)) == list(map(_words, actual))
+    assert _pictures(stored_notebook) == _pictures(notebook)

@@ -21,8 +21,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 def wheel(tmp_path_factory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
     build = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
-    done = subprocess.run([sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True, check=True)
-    return zipfile.ZipFile(folder / done.stdout.split()[-1])
+    process = subprocess.run([sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True, check=True)
+    return zipfile.ZipFile(folder / process.stdout.split()[-1])
 
 
 def test_the_distribution_is_named_apart_from_the_import():
@@ -51,13 +51,13 @@ def test_the_licence_is_the_whole_apache_text():
     assert PROJECT["license"] == "Apache-2.0"
 
 
-def test_extras_for_each_kind_of_device_are_there():
+def test_the_package_has_an_extra_for_each_kind_of_device():
     extras = set(PROJECT["optional-dependencies"])
 
     assert {"opencl", "vulkan", "wgpu", "cuda", "notebook", "distributed", "test"} <= extras
 
 
-def test_the_extra_for_cuda_is_of_wheels_alone():
+def test_the_extra_for_cuda_needs_only_wheels():
     assert PROJECT["optional-dependencies"]["cuda"] == ["cuda-bindings", "nvidia-cuda-nvrtc"]
 
 
@@ -65,9 +65,9 @@ def test_importing_rune_imports_no_driver_and_no_extra():
     optional = "pyopencl matplotlib tqdm scipy hypothesis pytest jax torch pycuda vulkan wgpu"
     code = f"import sys, rune; print([m for m in {optional.split()} if m in sys.modules])"
 
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
-    assert done.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"
 
 
 def test_methods_of_arrays_work_before_anybody_names_rune_numpy():
@@ -77,6 +77,6 @@ def test_methods_of_arrays_work_before_anybody_names_rune_numpy():
         "print(x.sum(), x.__array_namespace__().__name__)"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
-    assert done.stdout.split() == ["3.0", "rune.numpy.mutable"]
+    assert process.stdout.split() == ["3.0", "rune.numpy.mutable"]

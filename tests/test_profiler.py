@@ -16,11 +16,11 @@ from rune.errors import ArgumentError
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
-    """What was told in the one trace of a folder, on rows by their names; not what was between."""
+    """The events of the one trace in a folder, with the names of their rows, without Python's."""
     (file,) = folder.glob("plugins/profile/*/*.trace.json.gz")
-    every = json.loads(gzip.open(file).read())["traceEvents"]
-    rows = {(e["pid"], e["tid"]): e["args"]["name"] for e in every if e["name"] == "thread_name"}
-    return [{**e, "tid": rows[e["pid"], e["tid"]]} for e in every if e["ph"] == "X" and e["cat"] != "python"]
+    all_events = json.loads(gzip.open(file).read())["traceEvents"]
+    rows = {(e["pid"], e["tid"]): e["args"]["name"] for e in all_events if e["name"] == "thread_name"}
+    return [{**e, "tid": rows[e["pid"], e["tid"]]} for e in all_events if e["ph"] == "X" and e["cat"] != "python"]
 
 
 def test_a_trace_has_compiled_programs_and_spans(tmp_path: Path):
@@ -87,6 +87,6 @@ def test_a_second_trace_is_refused(tmp_path: Path):
         lambda: profiler.save_device_memory_profile("file"),
     ],
 )
-def test_what_only_xla_has_is_refused(call: Any):
+def test_features_of_xla_are_refused(call: Any):
     with pytest.raises(ArgumentError, match="cannot"):
         call()

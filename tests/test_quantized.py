@@ -79,10 +79,10 @@ def test_an_8_bit_float_is_off_by_half_of_its_last_bit(format: str, bits: int):
 def test_the_largest_magnitude_is_kept_and_never_becomes_infinite_or_nan(format: np.dtype):
     x = array(np.array([[3e38, -1e30], [-3e38, 2e38]], np.float32))
 
-    restored = rune.dequantize(rune.quantize(x, format))
+    copy = rune.dequantize(rune.quantize(x, format))
 
-    near(3e38, float(rnp.max(rnp.abs(restored))), relative=1e-6, why="f32")
-    assert np.isfinite(np.asarray(restored)).all()
+    near(3e38, float(rnp.max(rnp.abs(copy))), relative=1e-6, why="f32")
+    assert np.isfinite(np.asarray(copy)).all()
 
 
 @every_format
@@ -101,7 +101,7 @@ def test_a_nan_shows_in_all_that_shares_its_scale_and_nowhere_else():
 
 
 @given(st.integers(1, 9), st.integers(1, 5), st.sampled_from([0, 1]))
-def test_nibbles_come_back_from_their_bytes_whatever_the_size(rows: int, columns: int, axis: int):
+def test_nibbles_of_arrays_of_any_size_are_restored_from_their_bytes(rows: int, columns: int, axis: int):
     numbers = np.random.default_rng(rows * 10 + columns).integers(-7, 8, (rows, columns))
     numbers[0, 0] = 7  # so that the scale is 1
     x = array(numbers.astype(np.float32))
@@ -212,8 +212,8 @@ def test_two_arrays_of_8_bits_multiply_exactly_in_whole_numbers():
 
     exact = np.asarray(a.values, np.int64) @ np.asarray(b.values, np.int64)
 
-    scaled = exact * np.asarray(a.scale, np.float64) * np.asarray(b.scale, np.float64)
-    near(scaled, np.asarray(a @ b), relative=1e-6, why="two scalings in f32")
+    product = exact * np.asarray(a.scale, np.float64) * np.asarray(b.scale, np.float64)
+    near(product, np.asarray(a @ b), relative=1e-6, why="two scalings in f32")
 
 
 def test_8_bit_floats_multiply_with_their_scales():
@@ -255,8 +255,8 @@ def test_a_scale_can_be_learned():
 
     gradient = rune.grad(loss)(q.scale)
 
-    summed = np.asarray(x).sum(0) @ np.asarray(q.values, np.float32)
-    near(summed[None], np.asarray(gradient), relative=1e-5, why="f32")
+    reference = np.asarray(x).sum(0) @ np.asarray(q.values, np.float32)
+    near(reference[None], np.asarray(gradient), relative=1e-5, why="f32")
 
 
 @pytest.mark.parametrize("format", ["int8", "int4"])
@@ -296,6 +296,6 @@ def test_quantising_compiles():
         (lambda: rnp.sum(rune.quantize(drawn(3))), ArgumentError, "cannot take Quantized"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(call: Any, error: type, message: str):
+def test_meaningless_arguments_are_refused_with_the_reason(call: Any, error: type, message: str):
     with pytest.raises(error, match=message):
         call()

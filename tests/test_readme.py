@@ -81,9 +81,9 @@ def test_links_to_files_lead_somewhere(page):
 
 def test_every_decision_is_in_the_index():
     folder = ROOT / "docs" / "decisions"
-    listed = LINK.findall((folder / "README.md").read_text())
+    links = LINK.findall((folder / "README.md").read_text())
 
-    assert sorted(listed) == sorted(f.name for f in folder.glob("[0-9]*.md"))
+    assert sorted(links) == sorted(f.name for f in folder.glob("[0-9]*.md"))
 
 
 def test_the_map_of_the_house_names_files_that_exist():

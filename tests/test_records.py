@@ -108,7 +108,7 @@ def test_signatures_are_those_of_the_standard_library(pairs: list[tuple[type, ty
         ]
 
 
-def test_instances_are_shown_compared_and_hashed_alike(pairs: list[tuple[type, type]]) -> None:
+def test_instances_have_the_same_repr_equality_and_hash(pairs: list[tuple[type, type]]) -> None:
     for late, standard in pairs:
         a, b = instances(late), instances(standard)
         if type(b[0]).__repr__ is not object.__repr__:
@@ -122,21 +122,21 @@ def test_instances_are_shown_compared_and_hashed_alike(pairs: list[tuple[type, t
 WRONG = [((), {}), ((1, 2, 3, 4, 5, 6), {}), ((1,), {"w": 1}), ((1,), {"x": 1}), ((1, 2), {"y": 1})]
 
 
-@pytest.mark.parametrize(("args", "named"), WRONG, ids=str)
+@pytest.mark.parametrize(("args", "keywords"), WRONG, ids=str)
 def test_wrong_arguments_are_refused_in_the_same_words(
-    pairs: list[tuple[type, type]], args: tuple[int, ...], named: dict[str, int]
+    pairs: list[tuple[type, type]], args: tuple[int, ...], keywords: dict[str, int]
 ) -> None:
     for late, standard in pairs:
-        answers = [said(lambda cls=cls: type(cls(*args, **named)).__name__) for cls in (late, standard)]
+        answers = [said(lambda cls=cls: type(cls(*args, **keywords)).__name__) for cls in (late, standard)]
         assert answers[0] == answers[1]
 
 
-def test_assignments_are_refused_or_made_alike(pairs: list[tuple[type, type]]) -> None:
+def test_assignments_are_refused_or_made_in_the_same_way(pairs: list[tuple[type, type]]) -> None:
     for late, standard in pairs:
         for name in (dataclasses.fields(late)[0].name, "other"):
             a, b = late(1.0), standard(1.0)
             if name == "other" and "__slots__" in vars(late):
-                # The standard library's own error for a name without a slot speaks of `super`.
+                # The standard library's own error for a name without a slot mentions `super`.
                 assert said(lambda a=a, n=name: setattr(a, n, 1)) != "None"
                 continue
             assert said(lambda a=a, n=name: setattr(a, n, 1)) == said(lambda b=b, n=name: setattr(b, n, 1))
@@ -145,8 +145,10 @@ def test_assignments_are_refused_or_made_alike(pairs: list[tuple[type, type]]) -
 
 def test_fields_replaced_and_matched_are_those_of_the_standard_library(pairs: list[tuple[type, type]]) -> None:
     for late, standard in pairs:
-        shown = [[(f.name, f.type, f.init, f.compare) for f in dataclasses.fields(cls)] for cls in (late, standard)]
-        assert shown[0] == shown[1]
+        field_rows = [
+            [(f.name, f.type, f.init, f.compare) for f in dataclasses.fields(cls)] for cls in (late, standard)
+        ]
+        assert field_rows[0] == field_rows[1]
         assert late.__match_args__ == standard.__match_args__
         first = dataclasses.fields(late)[0].name
         assert getattr(replace(late(1.0), **{first: 5}), first) == 5
@@ -195,7 +197,7 @@ def test_an_instance_that_was_never_initialised_cannot_be_assigned_to() -> None:
         object.__new__(Stored).a = 1  # pyright: ignore
 
 
-def test_the_decorator_may_stand_without_arguments() -> None:
+def test_the_decorator_may_be_used_without_arguments() -> None:
     cls = records.dataclass(type("Plain", (), {"__annotations__": {"x": "int"}, "__doc__": "One number."}))
     assert repr(cls(3)) == "Plain(x=3)"
 
@@ -230,5 +232,5 @@ def test_importing_rune_writes_few_methods() -> None:
         "import rune, gc\nfrom rune.records import _Late\n"
         "late = [c for c in gc.get_objects() if type(c) is _Late]\nprint(len(late))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert int(done.stdout) > 200
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(process.stdout) > 200

@@ -1,4 +1,4 @@
-"""Names of scopes stand beside the lines of what is computed in them."""
+"""Names of scopes are printed with the lines of the operations in them."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def test_errors_and_texts_name_the_scope():
 
 
 def test_a_profile_names_the_scopes_of_its_steps():
-    jitted = rune.jit(lambda x: network(x))
+    program = rune.jit(lambda x: network(x))
 
     with rune.debug.profile() as profile:
-        jitted(rnp.ones((7, 7)))
+        program(rnp.ones((7, 7)))
 
     assert "(net" in str(profile)
 

@@ -1,4 +1,4 @@
-"""rune.sparse: every operation is that of the dense arrays; NumPy says what these give."""
+"""rune.sparse: every operation agrees with the dense arrays, by NumPy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SUMS = (((1,), (1,)), ((0,), (0,)))
 
 
 @pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
-def test_a_dense_array_comes_back_from_every_layout(n_batch: int, n_dense: int):
+def test_a_dense_array_is_recovered_from_every_layout(n_batch: int, n_dense: int):
     m = BCOO.fromdense(BATCH, n_batch=n_batch, n_dense=n_dense)
 
     assert (m.n_batch, m.n_dense, m.n_sparse, m.shape) == (n_batch, n_dense, 3 - n_batch - n_dense, (3, 5, 7))
@@ -167,7 +167,7 @@ def test_derivatives_are_those_of_the_data():
     check_grads(lambda x: BCOO.fromdense(x, nse=35) @ V, (rnp.asarray(A + 10),), order=1, eps=1e-1)
 
 
-def test_the_gradient_of_a_product_lies_where_the_elements_are():
+def test_the_gradient_of_a_product_has_the_sparsity_of_its_elements():
     gradient = rune.grad(lambda m: rnp.sum(m @ V), allow_int=True)(a)
 
     same(np.where(A != 0, V, 0).astype("f4"), BCOO((gradient.data, a.indices), shape=a.shape).todense())
@@ -185,7 +185,7 @@ def test_random_elements_have_their_number():
     assert (m.nse, int((np.asarray(m.todense()) != 0).sum())) == (21, 21)
 
 
-def test_it_tells_what_it_is():
+def test_its_repr_describes_it():
     assert repr(batch).startswith("BCOO(f32[3,5,7], nse=")
     assert repr(batch).endswith(", n_batch=1)")
     assert (a.size, a.ndim, a.dtype) == (35, 2, rnp.float32)
@@ -208,9 +208,9 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_cannot_be_is_refused(what: str):
-    error, call = REFUSALS[what]
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_be_is_refused(case: str):
+    error, call = REFUSALS[case]
 
     with pytest.raises(error):
         call()
@@ -239,7 +239,7 @@ def test_an_array_cannot_index_a_sparse_array():
         _ = a[np.array([0, 1])]  # type: ignore[index]
 
 
-def test_longer_lists_have_to_be_asked_for():
+def test_longer_lists_must_be_requested():
     with pytest.raises(sparse.SparseEfficiencyError, match="without longer lists"):
         a.update_layout(n_batch=1)
 
@@ -275,7 +275,7 @@ def test_a_product_of_another_format_is_refused_under_its_own_name(name: str):
         getattr(sparse, name)(a, B)
 
 
-def test_the_product_of_sparse_arrays_takes_the_dtype_that_is_asked_for():
+def test_the_product_of_sparse_arrays_has_the_requested_dtype():
     dims = (((1,), (0,)), ((), ()))
     for product in (
         bcoo_dot_general,
@@ -303,14 +303,14 @@ def test_duplicates_of_a_batch_are_joined_in_each_of_it(nse: int | None, remove_
     places = np.array([[[1], [1], [0]], [[2], [0], [2]]])
     m = sparse.BCOO((rnp.asarray(data), rnp.asarray(places)), shape=(2, 3))
 
-    joined = m.sum_duplicates(nse, remove_zeros)
+    result = m.sum_duplicates(nse, remove_zeros)
 
     # What jax 0.10.2 answers; places without an element lie at the end.
-    assert joined.nse == (2 if nse is None else nse)
-    np.testing.assert_array_equal(joined.data[:, :2], [[3, 3], [5, 4]])
-    np.testing.assert_array_equal(joined.indices[:, :2, 0], [[0, 1], [0, 2]])
-    np.testing.assert_array_equal(joined.indices[:, 2:], 3)
-    np.testing.assert_array_equal(joined.todense(), [[3, 3, 0], [5, 0, 4]])
+    assert result.nse == (2 if nse is None else nse)
+    np.testing.assert_array_equal(result.data[:, :2], [[3, 3], [5, 4]])
+    np.testing.assert_array_equal(result.indices[:, :2, 0], [[0, 1], [0, 2]])
+    np.testing.assert_array_equal(result.indices[:, 2:], 3)
+    np.testing.assert_array_equal(result.todense(), [[3, 3, 0], [5, 0, 4]])
 
 
 def test_elements_outside_do_not_move_others_to_another_row():

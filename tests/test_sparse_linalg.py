@@ -71,7 +71,7 @@ def test_the_greatest_eigenvalues_are_those_of_numpy(n: int, k: int, dtype: str)
         assert 0 < count < 100
 
 
-def test_a_function_stands_for_its_matrix_and_lanes_are_matrices():
+def test_a_function_can_replace_its_matrix_and_lanes_of_it_are_matrices():
     matrices = np.stack([hermitian(11, "float32") for _ in range(3)])
     start = RNG.standard_normal((11, 1)).astype(np.float32)
 
@@ -80,7 +80,7 @@ def test_a_function_stands_for_its_matrix_and_lanes_are_matrices():
     np.testing.assert_allclose(values[:, 0], np.linalg.eigvalsh(matrices)[:, -1], rtol=1e-4)
 
 
-def test_no_more_iterations_are_made_than_asked_for():
+def test_no_more_iterations_run_than_requested():
     matrix, start = hermitian(31, "float32"), RNG.standard_normal((31, 2)).astype(np.float32)
 
     assert int(lobpcg_standard(matrix, start, m=3)[2]) == 3
@@ -96,6 +96,6 @@ def test_no_more_iterations_are_made_than_asked_for():
         (lambda: lobpcg_standard(rnp.eye(11, dtype="f64"), rnp.ones((11, 2))), ArgumentError, "dtypes differ"),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], text: str):
+def test_arguments_that_do_not_fit_are_refused(call: Any, error: type[Exception], text: str):
     with pytest.raises(error, match=text):
         call()

@@ -21,9 +21,9 @@ def test_pyright_infers_the_types_that_this_file_asserts():
     pytest.importorskip("pyright")
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, __file__]
 
-    checked = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    process = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
 
-    assert checked.returncode == 0, checked.stdout
+    assert process.returncode == 0, process.stdout
 
 
 def test_elementwise_functions_give_arrays():
@@ -78,7 +78,7 @@ def test_lambdas_of_loops_get_arrays_where_the_carry_is_one():
     assert_type(rune.while_loop(lambda c: c.sum() < 5, lambda c: c.at[0].add(1.0), x), Array)
     assert_type(rune.fori_loop(0, 5, lambda i, c: c + i.astype(c.dtype), x), Array)
     assert_type(rune.map(lambda row: row.sum(), x), Array)
-    # A number in a carry is an array in the function, whatever the tree says.
+    # A number in a carry is an array inside of the function, whatever its type in the tree.
     assert rune.scan(lambda c, row: (c + row.sum(), row), 0.0, x)[0].shape == ()
     assert rune.fori_loop(0, 3, lambda i, c: (c[0] + i.astype("f4"), c[1].sum()), (0.0, 1.0))[1].shape == ()
 
@@ -247,10 +247,10 @@ def test_functions_of_optim_and_scipy_give_arrays():
 
 
 def test_a_checkpointed_function_keeps_its_signature():
-    again = rune.checkpoint(squares)
+    checkpoint = rune.checkpoint(squares)
 
-    assert_type(again(rnp.ones(3), scale=2.0), Array)
-    assert float(again(rnp.ones(3), scale=2.0)) == 6.0
+    assert_type(checkpoint(rnp.ones(3), scale=2.0), Array)
+    assert float(checkpoint(rnp.ones(3), scale=2.0)) == 6.0
 
 
 def test_a_choice_gives_an_array_and_positions_are_a_tuple():

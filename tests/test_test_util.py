@@ -31,7 +31,7 @@ def test_right_derivatives_pass(name: str):
     check_grads(function, args, order=2, modes=("fwd", "rev", "lin"))
 
 
-def test_integers_of_numpy_stand_beside_numbers_at_order_1():
+def test_numpy_integers_combine_with_numbers_at_order_1():
     check_grads(lambda x, n: x * n, (np.arange(5.0), np.arange(5)), order=1, modes=("fwd", "rev", "lin"))
 
 

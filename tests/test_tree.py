@@ -83,10 +83,10 @@ def test_a_dict_with_unsortable_keys_is_a_value_error():
 
 
 def test_ordered_dicts_flatten_by_insertion():
-    ordered = OrderedDict(b=1, a=2)
+    tree_of_dict = OrderedDict(b=1, a=2)
 
-    assert tree.leaves(ordered) == [1, 2]
-    assert list(tree.map(str, ordered)) == ["b", "a"]
+    assert tree.leaves(tree_of_dict) == [1, 2]
+    assert list(tree.map(str, tree_of_dict)) == ["b", "a"]
 
 
 def test_default_dicts_flatten_by_sorted_key_and_keep_their_factory():
@@ -98,10 +98,10 @@ def test_default_dicts_flatten_by_sorted_key_and_keep_their_factory():
 
 
 def test_namedtuples_keep_their_type():
-    doubled = tree.map(lambda x: 2 * x, Point(1, (2, 3)))
+    double = tree.map(lambda x: 2 * x, Point(1, (2, 3)))
 
-    assert doubled == Point(2, (4, 6))
-    assert type(doubled) is Point
+    assert double == Point(2, (4, 6))
+    assert type(double) is Point
     assert str(tree.structure(Point(1, 2))) == "PyTreeDef(CustomNode(namedtuple[Point], [*, *]))"
 
 
@@ -122,7 +122,7 @@ def test_structures_print_as_jax_prints_them():
 # --- structures -------------------------------------------------------------------------------
 
 
-def test_equal_structures_are_equal_and_hash_alike():
+def test_equal_structures_compare_equal_and_have_equal_hashes():
     one, other = tree.structure({"a": (1, [2])}), tree.structure({"a": ("x", ["y"])})
 
     assert one == other
@@ -135,7 +135,7 @@ def test_other_structures_are_unequal(other: Any):
     assert tree.structure((1, 2)) != tree.structure(other)
 
 
-def test_keys_that_are_equal_but_not_the_same_come_back_as_they_were():
+def test_equal_but_distinct_keys_are_restored_as_they_were():
     assert list(tree.map(str, {1: 0})) == [1]
     assert type(next(iter(tree.map(str, {True: 0})))) is bool
     assert type(next(iter(tree.map(str, {1.0: 0})))) is float
@@ -188,13 +188,13 @@ def test_meta_fields_need_no_hash():
     assert hash(first) == hash(second)
 
 
-def test_meta_data_that_are_equal_but_not_the_same_come_back_as_they_were():
+def test_equal_but_distinct_metadata_are_restored_as_they_were():
     tree.structure(Layer(1, 2, 1))  # type: ignore[arg-type]
 
     assert tree.map(str, Layer(1, 2, True)).name is True  # type: ignore[arg-type]
 
 
-def test_so_do_those_inside_of_other_containers():
+def test_instances_inside_of_other_containers_are_flattened_too():
     tree.structure([Layer(1, 2, 1)])  # type: ignore[arg-type]
 
     assert tree.map(str, [Layer(1, 2, True)])[0].name is True  # type: ignore[arg-type]
@@ -294,12 +294,12 @@ def test_a_class_can_be_registered_after_it_was_met_as_a_leaf():
 
 
 def test_a_partial_is_a_node_that_can_be_called():
-    scaled = tree.Partial(lambda x, y, *, z: (x, y, z), 1, z=3)
+    partial = tree.Partial(lambda x, y, *, z: (x, y, z), 1, z=3)
 
-    assert tree.leaves(scaled) == [1, 3]
-    assert scaled(2) == (1, 2, 3)
-    assert tree.map(lambda x: 10 * x, scaled)(2) == (10, 2, 30)
-    assert tree.leaves(tree.Partial(scaled, 2)) == [1, 2, 3]
+    assert tree.leaves(partial) == [1, 3]
+    assert partial(2) == (1, 2, 3)
+    assert tree.map(lambda x: 10 * x, partial)(2) == (10, 2, 30)
+    assert tree.leaves(tree.Partial(partial, 2)) == [1, 2, 3]
 
 
 # --- key paths --------------------------------------------------------------------------------
@@ -329,9 +329,9 @@ def test_ordered_dicts_and_default_dicts_have_their_own_keys():
 
 
 def test_map_with_path_passes_the_path_first():
-    named = tree.map_with_path(lambda p, x, y: (tree.keystr(p), x + y), [1, (2,)], [10, (20,)])
+    paths_and_sums = tree.map_with_path(lambda p, x, y: (tree.keystr(p), x + y), [1, (2,)], [10, (20,)])
 
-    assert named == [("[0]", 11), (("[1][0]", 22),)]
+    assert paths_and_sums == [("[0]", 11), (("[1][0]", 22),)]
 
 
 # --- functions --------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def test_reduce_folds_from_the_left():
         tree.reduce(lambda a, b: a, [])
 
 
-def test_all_asks_every_leaf():
+def test_all_checks_every_leaf():
     assert tree.all([True, (1, None)])
     assert not tree.all([True, (0,)])
     assert tree.all([])
@@ -368,7 +368,7 @@ def test_transpose_refuses_trees_deeper_than_declared():
 # --- prefixes ---------------------------------------------------------------------------------
 
 
-def test_a_prefix_leaf_stands_for_all_leaves_below():
+def test_a_prefix_leaf_applies_to_all_leaves_below():
     full = ({"a": 1, "b": [2, 3]}, 4)
 
     assert tree.broadcast_prefix((0, 1), full) == [0, 0, 0, 1]
@@ -376,7 +376,7 @@ def test_a_prefix_leaf_stands_for_all_leaves_below():
     assert tree.broadcast_prefix(({"a": 5, "b": 6}, 7), full) == [5, 6, 6, 7]
 
 
-def test_none_in_a_prefix_matches_none_only_unless_is_leaf_says_otherwise():
+def test_none_in_a_prefix_matches_only_none_unless_is_leaf_accepts_it():
     with pytest.raises(ArgumentError, match=r"prefix\[1\] is None, tree\[1\] is a leaf of type int"):
         tree.broadcast_prefix((0, None), (1, 2))
 
@@ -394,10 +394,10 @@ def test_none_in_a_prefix_matches_none_only_unless_is_leaf_says_otherwise():
     ],
 )
 def test_a_mismatch_names_both_key_paths_and_the_difference(prefix: Any, full: Any, message: str):
-    with pytest.raises(ArgumentError) as caught:
+    with pytest.raises(ArgumentError) as error:
         tree.broadcast_prefix(prefix, full)
 
-    assert message in str(caught.value)
+    assert message in str(error.value)
 
 
 def test_ordered_dicts_in_another_order_do_not_match():
@@ -411,7 +411,7 @@ def test_a_fold_of_no_leaves_needs_an_identity():
         tree.reduce_associative(str.__add__, None)
 
 
-def test_a_leaf_does_not_come_apart():
+def test_a_leaf_cannot_be_flattened_by_one_level():
     with pytest.raises(ArgumentError, match=r"flatten_one_level: cannot flatten a leaf \(int\)"):
         tree.flatten_one_level(3)
 

@@ -52,10 +52,10 @@ def trees():
 @given(trees())
 def test_unflatten_undoes_flatten(x: Any):
     leaves, treedef = tree.flatten(x)
-    again = treedef.unflatten(leaves)
+    copy = treedef.unflatten(leaves)
 
-    assert again == x
-    assert type(again) is type(x)
+    assert copy == x
+    assert type(copy) is type(x)
     assert treedef.num_leaves == len(leaves)
 
 
@@ -123,9 +123,9 @@ def test_an_associative_fold_is_the_fold_from_the_left(words: list[str]):
 
 
 @pytest.mark.parametrize("walk", [tree.flatten, tree.leaves, tree.flatten_with_path])
-def test_is_leaf_is_asked_about_nodes_and_leaves_alike(walk: Any):
-    asked: list[object] = []
+def test_is_leaf_is_called_for_nodes_and_leaves(walk: Any):
+    nodes: list[object] = []
 
-    walk({"a": [1, None], "b": (2.0,)}, is_leaf=lambda x: asked.append(x) or False)
+    walk({"a": [1, None], "b": (2.0,)}, is_leaf=lambda x: nodes.append(x) or False)
 
-    assert asked == [{"a": [1, None], "b": (2.0,)}, [1, None], 1, None, (2.0,), 2.0]  # as JAX 0.10.2
+    assert nodes == [{"a": [1, None], "b": (2.0,)}, [1, None], 1, None, (2.0,), 2.0]  # as JAX 0.10.2

@@ -1,4 +1,4 @@
-"""Structures as values: joined, composed, walked, built from iterables, and asked by a registry.
+"""Structures as values: joined, composed, walked, built from iterables, and looked up by registry.
 
 What JAX answers is written out; test_tree.py has the rules of each container.
 """
@@ -43,9 +43,9 @@ STRUCTURE = tree.structure({"a": 1, "b": (2, None)})
 
 def test_structures_join_to_that_of_a_tuple():
     x, y = {"a": 1}, [2, None]
-    joined = tree_util.treedef_tuple([tree.structure(x), tree.structure(y)])
+    structure = tree_util.treedef_tuple([tree.structure(x), tree.structure(y)])
 
-    assert joined == tree.structure((x, y))
+    assert structure == tree.structure((x, y))
 
 
 def test_the_names_of_jax_tree_util_are_those_of_rune_tree():
@@ -60,10 +60,10 @@ def test_the_names_of_jax_tree_util_are_those_of_rune_tree():
 
 
 def test_a_composed_structure_has_the_inner_one_at_each_leaf():
-    composed = STRUCTURE.compose(tree.structure([0, (0,)]))
+    composition = STRUCTURE.compose(tree.structure([0, (0,)]))
 
-    assert composed == tree.structure({"a": [0, (0,)], "b": ([0, (0,)], None)})
-    assert composed.num_leaves == 4
+    assert composition == tree.structure({"a": [0, (0,)], "b": ([0, (0,)], None)})
+    assert composition.num_leaves == 4
 
 
 def test_composition_is_associative_and_has_a_leaf_for_its_identity():
@@ -74,16 +74,16 @@ def test_composition_is_associative_and_has_a_leaf_for_its_identity():
 
 
 def test_a_walk_visits_children_before_their_node_and_gives_its_data():
-    visited: list[Any] = []
+    visits: list[Any] = []
 
     def node(children: tuple[Any, ...], data: Any) -> int:
-        visited.append((children, data))
+        visits.append((children, data))
         return sum(children)
 
     total = tree.structure([Point(0, {"b": 0, "a": 0}), None, Tagged(0, "tag")]).walk(node, lambda x: 10 * x, range(4))
 
     assert total == 60
-    assert visited == [((10, 20), ["a", "b"]), ((0, 30), Point), ((), None), ((30,), "tag"), ((30, 0, 30), None)]
+    assert visits == [((10, 20), ["a", "b"]), ((0, 30), Point), ((), None), ((30,), "tag"), ((30, 0, 30), None)]
 
 
 def test_a_walk_without_a_function_of_leaves_takes_them_as_they_are():
@@ -179,7 +179,7 @@ def test_a_partial_is_one_of_functools():
     assert pickle.loads(pickle.dumps(partial))(2) == (3, 1)
 
 
-def test_what_a_plain_partial_binds_is_part_of_the_function():
+def test_arguments_bound_by_a_plain_partial_are_part_of_the_function():
     plain = functools.partial(operator.mod, "%s")
 
     assert tree.leaves(tree.Partial(plain, 3)) == [3]
@@ -194,7 +194,7 @@ def test_a_partial_is_an_argument_of_a_jitted_function():
 # --- registries -------------------------------------------------------------------------------
 
 
-def test_none_is_a_leaf_for_the_registry_that_says_so():
+def test_none_is_a_leaf_for_a_registry_created_that_way():
     leaves, treedef = tree_util.none_leaf_registry.flatten([1, None, (2,)])
 
     assert leaves == [1, None, 2]
@@ -212,7 +212,7 @@ def test_a_registry_takes_a_node_apart_by_one_level():
     assert tree_util.none_leaf_registry.flatten_one_level(None) is None
 
 
-def test_what_one_registry_registers_all_know():
+def test_a_class_registered_in_one_registry_is_known_to_all():
     cls = type("Wrapped", (), {"x": 1})
 
     tree_util.default_registry.register_node(cls, lambda w: ((w.x,), None), lambda _, children: None)

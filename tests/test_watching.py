@@ -1,4 +1,4 @@
-"""rune.debug.checks: programs that say where an index left its array, or a NaN was made."""
+"""rune.debug.checks: errors that name where an index left its array, or a NaN was made."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ INSIDE = {
 def test_an_index_out_of_bounds_is_named_with_its_operation_and_axis(name, way):
     function, message = OUTSIDE[name]
 
-    with rune.debug.checks(bounds=True), pytest.raises(BoundsError) as caught:
+    with rune.debug.checks(bounds=True), pytest.raises(BoundsError) as error:
         WAYS[way](function, None)(rnp.asarray(X), 3)
 
-    assert isinstance(caught.value, IndexError)
-    assert message in str(caught.value)
+    assert isinstance(error.value, IndexError)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -90,13 +90,13 @@ def log_of_less(x):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_nan_is_found_though_no_result_shows_it(way):
-    with rune.debug.checks(nans=True), pytest.raises(NaNError, match="log: found NaN") as caught:
+def test_a_nan_is_found_even_if_no_result_contains_it(way):
+    with rune.debug.checks(nans=True), pytest.raises(NaNError, match="log: found NaN") as error:
         WAYS[way](log_of_less, None)(rnp.asarray(X))
 
     line = inspect.getsourcelines(log_of_less)[1] + 1
-    assert caught.value.frame is not None
-    assert caught.value.frame.line == line
+    assert error.value.frame is not None
+    assert error.value.frame.line == line
 
 
 def test_a_nan_that_is_given_is_not_made():
@@ -114,10 +114,10 @@ def test_the_line_is_that_of_the_operation(way):
 
     line = inspect.getsourcelines(lookup)[1] + 1
     for _ in range(2):
-        with rune.debug.checks(bounds=True), pytest.raises(BoundsError) as caught:
+        with rune.debug.checks(bounds=True), pytest.raises(BoundsError) as error:
             WAYS[way](lookup, None)(rnp.asarray(X), rnp.asarray(9))
-        assert caught.value.frame is not None
-        assert caught.value.frame.line == line
+        assert error.value.frame is not None
+        assert error.value.frame.line == line
 
 
 def test_checks_end_with_their_block_and_cost_one_trace():
@@ -169,20 +169,20 @@ CONDITIONS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_what_the_condition_of_a_loop_reads_is_watched(name, way):
-    function, what, message = CONDITIONS[name]
+def test_operations_in_the_condition_of_a_loop_are_watched(name, way):
+    function, checks, message = CONDITIONS[name]
     if name == "a NaN":
         function = lambda x: CONDITIONS["a NaN"][0](x - 2.5)  # noqa: E731
 
-    with rune.debug.checks(**what), pytest.raises((BoundsError, NaNError)) as caught:
+    with rune.debug.checks(**checks), pytest.raises((BoundsError, NaNError)) as error:
         WAYS[way](function, None)(rnp.asarray(X))
-    assert message in str(caught.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_condition_is_watched_on_every_executor(device):
-    function, what, message = CONDITIONS["an index"]
-    with rune.debug.checks(**what), pytest.raises(BoundsError, match=message):
+    function, checks, message = CONDITIONS["an index"]
+    with rune.debug.checks(**checks), pytest.raises(BoundsError, match=message):
         rune.jit(function, device=device)(X)
 
 
@@ -206,5 +206,5 @@ def test_a_watched_loop_takes_as_many_steps_as_before(device):
 def test_settings_and_checks_are_the_same():
     with rune.debug.checks(nans=True, infs=True):
         inside = rune.config.current()
-    with rune.configure(check_nans=True, check_infs=True) as configured:
-        assert inside is configured
+    with rune.configure(check_nans=True, check_infs=True) as settings:
+        assert inside is settings

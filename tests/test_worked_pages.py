@@ -57,7 +57,7 @@ def _is_program(file: Path) -> bool:
 
 
 def test_every_program_has_a_page():
-    # The digits are told by the README, and by a notebook.
+    # The README and a notebook cover the digits.
     programs = {f for f in (ROOT / "examples").glob("*.py") if _is_program(f) and f.stem != "digits"}
 
     assert [f.name for f in sorted(programs) if page_about(f) is None] == []
@@ -97,9 +97,9 @@ def _paragraphs(code: str) -> list[str]:
 
 def test_decoding_prints_what_its_page_shows():
     command = [sys.executable, str(ROOT / "examples" / "decode.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
-    assert words(done.stdout) == words(shown_output("decode"))
+    assert words(process.stdout) == words(shown_output("decode"))
 
 
 # --- notebooks ------------------------------------------------------------------------------------

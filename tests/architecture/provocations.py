@@ -20,16 +20,16 @@ from tests.support.close import same
 
 def custom_jvp(rule: Any, function: Any = lambda v: v) -> Any:
     """A function with a forward rule."""
-    wrapped = rune.custom_jvp(function)
-    wrapped.defjvp(rule)
-    return wrapped
+    operation = rune.custom_jvp(function)
+    operation.defjvp(rule)
+    return operation
 
 
 def custom_vjp(bwd: Any) -> Any:
     """A function of a tree with a reverse rule."""
-    wrapped = rune.custom_vjp(lambda p: p["a"])
-    wrapped.defvjp(lambda p: (p["a"], None), bwd)
-    return wrapped
+    operation = rune.custom_vjp(lambda p: p["a"])
+    operation.defvjp(lambda p: (p["a"], None), bwd)
+    return operation
 
 
 def namespace() -> dict[str, Any]:
@@ -50,19 +50,20 @@ def namespace() -> dict[str, Any]:
 
 
 def provoke(code: str, names: Mapping[str, Any] | None = None) -> Exception:
-    """The error that a call raises; `names` are those that it uses beside the common ones."""
+    """The error that a call raises; `names` are names that it uses in addition to the common
+    ones."""
     linecache.cache["call.py"] = (len(code), None, [code + "\n"], "call.py")
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - every class, shown in the golden text
+    with pytest.raises(Exception) as error:  # noqa: PT011 - every class, shown in the golden text
         exec(compile(code, "call.py", "exec"), {**namespace(), **(names or {})})
-    assert isinstance(caught.value, rune.errors.RuneError), caught.value
-    return caught.value
+    assert isinstance(error.value, rune.errors.RuneError), error.value
+    return error.value
 
 
 def shown(error: Exception) -> str:
     """The class and the message; numbers of bytes and names of devices depend on the machine."""
     message = re.sub(r"\d+ B\b", "N B", str(error))
-    held = r"; largest live buffers: [^()]* \([^()]*\)(, [^()]* \([^()]*\))*"  # by other tests
-    message = re.sub(held, "", message)
+    buffer_list = r"; largest live buffers: [^()]* \([^()]*\)(, [^()]* \([^()]*\))*"  # by other tests
+    message = re.sub(buffer_list, "", message)
     message = re.sub(r"\(there are .*\)", "(there are ...)", message)
     return f"{type(error).__name__}: {message}"
 
@@ -73,13 +74,14 @@ def golden_text(calls: Sequence[tuple[str, str]], names: Mapping[str, Any] | Non
 
 
 def has_the_form_of_the_grammar(message: str) -> None:
-    """The operation, what it cannot do, and somewhere below the line of the call."""
+    """Whether a message has the operation, what it cannot do, and somewhere below the call's
+    line."""
     lines = message.splitlines()
     assert re.match(r"[\w .]+: (cannot|found) .*", lines[0]), lines[0]
     assert any(line.startswith("at call.py:1") or "made at call.py:1" in line for line in lines)
 
 
 def works_as_before() -> None:
-    """A derivative and compiled code, after whatever went wrong."""
+    """A derivative and compiled code still work after an error."""
     x = array([1.0, 2.0])
     same(np.array([2.0, 4.0], np.float32), rune.jit(rune.grad(lambda v: (v * v).sum()))(x))

@@ -1,7 +1,7 @@
 """The package's own source as data: files, their syntax trees, what each imports.
 
 Trees of all files together are four million objects and 900 MB, so none is held: answers that are
-needed more than once are remembered instead.
+needed more than once are cached instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Source:
 
     @property
     def tree(self) -> ast.Module:
-        """Parsed anew each time that another file's was in between."""
+        """The tree, parsed anew whenever another file was parsed in between."""
         return _parsed(self)
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ def sources(folder: str = "rune") -> tuple[Source, ...]:
 
 @dataclass(frozen=True)
 class Import:
-    """One import: the module or name asked for, and where."""
+    """One import: the module or name, and the line."""
 
     target: str
     line: int
@@ -81,8 +81,8 @@ def statements(source: Source) -> Iterator[Statement]:
             yield Statement(node, inside, types)
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            guarded = types or (name == "body" and _is_type_checking(node))
-            pending += [(child, inside, guarded) for child in getattr(node, name, ())]
+            in_type_block = types or (name == "body" and _is_type_checking(node))
+            pending += [(child, inside, in_type_block) for child in getattr(node, name, ())]
 
 
 @functools.cache
@@ -103,7 +103,7 @@ def _imports(source: Source) -> Iterator[Import]:
 
 @dataclass(frozen=True)
 class LateLoad:
-    """A module asked for by name while the program runs; the name is "" where it is computed."""
+    """A module loaded by name at run time; the name is "" if it is computed."""
 
     target: str
     line: int

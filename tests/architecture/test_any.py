@@ -91,14 +91,14 @@ def test_annotations_with_any_do_not_multiply():
     assert not over, "say what the value is: rune.typing has the words"
 
 
-def test_a_budget_falls_with_what_it_counts():
-    now = counts()
-    slack = {name: now.get(name, 0) for name, n in BUDGETS.items() if now.get(name, 0) < n}
+def test_a_budget_is_lowered_when_its_count_falls():
+    figures = counts()
+    slack = {name: figures.get(name, 0) for name, n in BUDGETS.items() if figures.get(name, 0) < n}
 
     assert not slack, "lower the budgets to these figures"
 
 
-def test_any_is_seen_within_another_annotation():
+def test_any_is_detected_inside_another_annotation():
     tree = ast.parse("def f(x: list[Any], y: int) -> Any: ...\nz: Any = 0")
 
     assert sum(map(tells_nothing, annotations_of(tree))) == 3

@@ -1,7 +1,7 @@
 """Every public name says what it does, what it takes and refuses, and shows it by an example.
 
 All examples of the package are run here, those of functions made from tables as well, which doctest
-does not find in their modules. What a docstring says of errors is held against the function: it is
+does not find in their modules. The errors that a docstring promises are tried: the function is
 called with a text.
 """
 
@@ -28,7 +28,7 @@ from rune import errors
 from rune.array import Array
 from tests.architecture.sources import sources
 
-# What has no docstring of its own: numbers, and names for other libraries' types.
+# Names without a docstring of their own: numbers, and names for other libraries' types.
 VALUES = (float, type(None))
 CATEGORIES = "ErrorCategory all_checks automatic_checks div_checks float_checks index_checks nan_checks user_checks"
 FOREIGN = {"rune.float0", "rune.tree.KeyPath", "rune.tree_util.KeyEntry", "rune.tree_util.KeyPath"}
@@ -38,7 +38,7 @@ EVERY = [
     for place, name, member in members()
     if not isinstance(member, VALUES) and f"{place}.{name}" not in FOREIGN
 ]
-# Rooms of algorithms: each name says where its own is from, but for what is its own definition.
+# Rooms of algorithms: each name cites its source, unless the name is its own definition.
 ALGORITHMS = (
     "rune.numpy.linalg",
     "rune.numpy.fft",
@@ -101,7 +101,7 @@ def told(obj: Any) -> str:
 
 
 def is_record(obj: Any) -> bool:
-    """A class that only holds what it is given: an error, an enumeration, a protocol, fields."""
+    """A class that only holds its arguments: an error, an enumeration, a protocol, fields."""
     fields = dataclasses.is_dataclass(obj) or hasattr(obj, "_fields")
     kinds = (BaseException, enum.Enum, rnp.ndarray)
     if not inspect.isclass(obj):
@@ -114,55 +114,55 @@ HANDLES = (rune.debug.Profile, rune.tree.Partial)
 
 
 @pytest.mark.parametrize("place", ROOMS)
-def test_every_public_name_begins_with_a_line_that_says_what_it_is(place: str):
-    mine = [(n, told(f).split("\n\n")[0]) for n, f in EVERY if n.rpartition(".")[0] == place]
+def test_every_public_docstring_begins_with_a_summary(place: str):
+    summaries = [(n, told(f).split("\n\n")[0]) for n, f in EVERY if n.rpartition(".")[0] == place]
 
-    assert [name for name, first in mine if not first or len(first) > 400 or ">>>" in first] == []
+    assert [name for name, first in summaries if not first or len(first) > 400 or ">>>" in first] == []
 
 
 @pytest.mark.parametrize("place", ROOMS)
 def test_every_public_name_shows_an_example(place: str):
-    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
+    functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
 
-    assert [name for name, obj in mine if ">>>" not in told(obj)] == []
+    assert [name for name, obj in functions if ">>>" not in told(obj)] == []
 
 
 @pytest.mark.parametrize("place", ROOMS)
-def test_every_public_name_that_can_be_called_says_its_errors_or_that_there_are_none(place: str):
-    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
+def test_every_public_callable_documents_its_errors(place: str):
+    functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
 
-    assert [name for name, obj in mine if not re.search(r"[Ee]rrors?\b", told(obj))] == []
+    assert [name for name, obj in functions if not re.search(r"[Ee]rrors?\b", told(obj))] == []
 
 
 @pytest.mark.parametrize("place", [room for room in ROOMS if room not in OF_TREES])
-def test_every_public_name_that_takes_or_gives_arrays_says_their_shapes_or_types(place: str):
-    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
-    silent = [n for n, f in mine if not re.search(r"\b(Shapes?|Types?):", told(f))]
+def test_every_public_name_that_takes_or_returns_arrays_documents_their_shapes_or_types(place: str):
+    functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
+    silent = [n for n, f in functions if not re.search(r"\b(Shapes?|Types?):", told(f))]
 
     assert [n for n in silent if n.rpartition(".")[2] not in NO_ARRAYS] == []
 
 
 @pytest.mark.parametrize("place", ALGORITHMS)
-def test_every_name_of_a_room_of_algorithms_says_its_source(place: str):
-    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
-    algorithms = [(n, f) for n, f in mine if n.rpartition(".")[2] not in DEFINITIONS]
+def test_every_public_algorithm_cites_its_source(place: str):
+    functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
+    algorithms = [(n, f) for n, f in functions if n.rpartition(".")[2] not in DEFINITIONS]
 
     assert [name for name, obj in algorithms if not re.search(r"Sources?:", told(obj))] == []
 
 
 def test_every_error_that_a_docstring_names_is_one():
-    named = {(n, e) for n, f in EVERY for e in re.findall(r"\b[A-Z]\w*Error\b", told(f))}
+    mentions = {(n, e) for n, f in EVERY for e in re.findall(r"\b[A-Z]\w*Error\b", told(f))}
     known = {*vars(errors), *vars(builtins), *vars(rune.checkify), "LinAlgError", "ComplexWarning"}
 
-    assert sorted((n, e) for n, e in named if e not in known) == []
+    assert sorted((n, e) for n, e in mentions if e not in known) == []
 
 
 def of_text(function: Any) -> BaseException | None:
-    """What comes of calling a function with a text in each place that must be given."""
+    """The error of calling a function with a text for each required argument, if it raises one."""
     parameters = inspect.signature(function).parameters.values()
-    required = [p for p in parameters if p.default is p.empty and p.kind in (0, 1)]
+    positional = [p for p in parameters if p.default is p.empty and p.kind in (0, 1)]
     try:
-        function(*["text"] * max(len(required), 1))
+        function(*["text"] * max(len(positional), 1))
     except Exception as error:
         return error
     return None
@@ -173,7 +173,7 @@ def of_text(function: Any) -> BaseException | None:
     [(n, f) for n, f in EVERY if PROMISES in told(f) and callable(f)],
     ids=lambda v: v if isinstance(v, str) else "",
 )
-def test_a_docstring_that_promises_an_error_for_what_is_no_array_keeps_it(name: str, function: Any):
+def test_a_docstring_that_promises_an_error_for_a_text_keeps_its_promise(name: str, function: Any):
     error = of_text(function)
 
     assert isinstance(error, errors.RuneError | TypeError | ValueError), f"{name}: {error!r}"
@@ -191,10 +191,10 @@ def test_every_method_and_attribute_of_an_array_says_what_it_is():
     assert [n for n in METHODS if n not in FIELDS and not told(getattr(Array, n))] == []
 
 
-def test_every_method_of_an_array_that_is_rune_numpys_says_so_and_is_there():
-    named = {n: re.findall(r"`rune\.numpy\.(\w+)`", told(getattr(Array, n))) for n in METHODS}
+def test_every_array_method_that_forwards_to_rune_numpy_names_an_existing_function():
+    references = {n: re.findall(r"`rune\.numpy\.(\w+)`", told(getattr(Array, n))) for n in METHODS}
 
-    assert [(n, f) for n, obj in named.items() for f in obj if not hasattr(rnp, f)] == []
+    assert [(n, f) for n, obj in references.items() for f in obj if not hasattr(rnp, f)] == []
 
 
 def test_every_update_by_at_shows_an_example():
@@ -211,7 +211,8 @@ FLOAT = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 
 
 def shown(obj: Any) -> Any:
-    """What holds the docstring of a public object: itself, what it wraps, or its class."""
+    """The object that holds the docstring of a public object: itself, its wrapped function, or its
+    class."""
     if inspect.isfunction(obj) or inspect.isclass(obj):
         return obj
     return inspect.unwrap(obj) if hasattr(obj, "__wrapped__") else type(obj)
@@ -245,7 +246,7 @@ class OutputChecker(doctest.OutputChecker):
     """Takes floats as equal to 6 digits: NumPy's own functions round otherwise by processor."""
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
-        """Whether what is printed is what the example shows."""
+        """Whether the output is the one that the example shows."""
         if super().check_output(want, got, optionflags):
             return True
         texts = [FLOAT.sub("#", "".join(text.split())) for text in (want, got)]
@@ -255,11 +256,11 @@ class OutputChecker(doctest.OutputChecker):
 
 @pytest.mark.parametrize("example", examples(), ids=lambda t: t.name)
 def test_an_example_prints_what_it_shows(example: doctest.DocTest):
-    printed: list[str] = []
+    lines: list[str] = []
 
-    failed, _ = doctest.DocTestRunner(OutputChecker()).run(example, out=printed.append)
+    failures, _ = doctest.DocTestRunner(OutputChecker()).run(example, out=lines.append)
 
-    assert failed == 0, "".join(printed)
+    assert failures == 0, "".join(lines)
 
 
 def test_rune_itself_shows_an_example():

@@ -2,8 +2,8 @@
 
 errors.txt is the golden text. A call stands there as a user would write it, then the error's
 class and its whole message: operation, what is wrong, a hint, and the user's own line. After each
-one everything works as before, which the last line of every provocation shows. Here is a call for
-each kind of mistake; test_errors_of_arrays.py has one for each place that raises.
+error everything works as before, which the last line of every provocation shows. This file has a
+call for each kind of mistake; test_errors_of_arrays.py has one for each place that raises.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.arrays import array
 from tests.support.close import same
 from tests.support.expect import expect_file
 
-# What stands in errors.txt, in order: a title, and the call.
+# The entries of errors.txt, in order: a title, and the call.
 CALLS: list[tuple[str, str]] = [
     ("shapes that do not fit", "x + rnp.ones(4)"),
     ("shapes that do not fit under jit", "rune.jit(lambda x: x @ rnp.ones((2, 2)))(x)"),
@@ -226,14 +226,14 @@ def test_every_message_has_the_form_of_the_grammar_and_leaves_everything_usable(
     works_as_before()
 
 
-def test_a_nan_in_the_data_passes_through_while_nobody_looks():
+def test_a_nan_in_the_data_passes_through_when_checks_are_off():
     x = array([1.0, np.nan, 3.0])
 
     for output in (x * 2.0, rune.jit(lambda v: v * 2.0)(x), rune.grad(lambda v: (v * v).sum())(x)):
         same(np.array([2.0, np.nan, 6.0], np.float32), output)
 
 
-def test_the_nan_check_is_silent_where_there_is_none():
+def test_the_nan_check_is_silent_when_there_is_no_nan():
     x = array([1.0, 2.0])
 
     with rune.configure(check_nans=True):
@@ -246,11 +246,11 @@ def test_the_nan_check_names_the_operation_and_the_line_inside_jit():
         z = ops.log(y - 5.0)  # here
         return z * 0.0
 
-    with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError) as caught:
+    with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError) as error:
         rune.jit(function)(array([1.0, 2.0]))
 
-    assert "log: found NaN in its result f32[2]" in str(caught.value)
-    assert "# here" in str(caught.value)
+    assert "log: found NaN in its result f32[2]" in str(error.value)
+    assert "# here" in str(error.value)
 
 
 def test_a_missing_dtype_conversion_names_both_dtypes():
@@ -266,13 +266,13 @@ BROKEN = "first line\nsecond line"
 
 
 def test_native_code_that_does_not_compile_shows_its_numbered_source():
-    with pytest.raises(rune.errors.CompileError) as caught:
+    with pytest.raises(rune.errors.CompileError) as error:
         compile_module("broken", BROKEN)
 
-    assert "cpu: cannot compile broken (" in str(caught.value)
-    assert "(line 1, column 1: expected top-level entity)" in str(caught.value)
-    assert ">   1  first line\n    2  second line" in str(caught.value)
-    assert caught.value.source.startswith(BROKEN)
+    assert "cpu: cannot compile broken (" in str(error.value)
+    assert "(line 1, column 1: expected top-level entity)" in str(error.value)
+    assert ">   1  first line\n    2  second line" in str(error.value)
+    assert error.value.source.startswith(BROKEN)
     works_as_before()
 
 
@@ -280,11 +280,11 @@ def test_native_code_that_does_not_compile_shows_its_numbered_source():
 def test_opencl_source_that_does_not_compile_shows_its_numbered_source():
     backend: Any = device_named("opencl").backend
 
-    with pytest.raises(rune.errors.CompileError) as caught:
+    with pytest.raises(rune.errors.CompileError) as error:
         backend.build(BROKEN, "broken")
 
-    assert "opencl: cannot compile broken for opencl:0 (line 1, column 1: " in str(caught.value)
-    assert re.search(r"(?m)^> +1  first line$", str(caught.value))
+    assert "opencl: cannot compile broken for opencl:0 (line 1, column 1: " in str(error.value)
+    assert re.search(r"(?m)^> +1  first line$", str(error.value))
     works_as_before()
 
 

@@ -1,7 +1,7 @@
 """A call for each place that raises in array, ops, numpy, lax, random and nn.
 
-errors_of_arrays.txt is the golden text. What the calls of test_errors.py or the tests of a function
-already provoke is left out; together they reach every raise.
+errors_of_arrays.txt is the golden text. Errors that the calls of test_errors.py or the tests of a
+function already provoke are left out; together they reach every raise.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def test_every_message_has_the_form_of_the_grammar(code: str):
     has_the_form_of_the_grammar(str(provoke(code)))
 
 
-def test_everything_works_after_all_of_them():
+def test_everything_works_after_all_these_errors():
     for _, code in CALLS:
         provoke(code)
 

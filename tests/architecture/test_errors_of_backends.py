@@ -1,8 +1,8 @@
 """A call for each place that raises in backends and lowering, which users seldom reach.
 
 errors_of_backends.txt is the golden text. Most calls hand a function what the functions before it
-never would: a plan with a wrong step, an operation that no language has. What the tests of a file
-already provoke is left out, and so is what drivers refuse: tests/backends does that with fakes.
+never would: a plan with a wrong step, an operation that no language has. Errors that the tests of a
+file already provoke are left out, and so are refusals of drivers: tests/backends has those.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def on(device: str) -> Any:
 
 
 def donated() -> null.NullBuffer:
-    """A buffer whose memory another array has."""
+    """A buffer whose memory was donated to another array."""
     return null.NullBuffer(f32(3), alive=False)
 
 
 def device_without_counts() -> Device:
-    """A device of another package, whose backend has the least that it must have."""
+    """A device of another package, whose backend has only the required methods."""
     target = replace(PLAIN, name="other:0", backend="other")
     return Device(target, SimpleNamespace(open_device=lambda target: SimpleNamespace(synchronize=lambda: None)))
 
@@ -136,8 +136,8 @@ LOWERING: list[tuple[str, str]] = [
 
 CALLS = BACKENDS + LOWERING
 
-# What rune's own code never does: each guard is called with what would otherwise go on as wrong
-# numbers. Methods are called without their object, which they do not get to.
+# Misuse that rune's own code never commits: each guard is called with arguments that would
+# otherwise give wrong numbers. Methods are called without their object, which they do not reach.
 NOBODY: Any = None
 GUARDS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     "a statement without inner points": (AssertionError, lambda: loops._inner(NOBODY)),
@@ -183,21 +183,21 @@ def test_every_message_has_the_form_of_the_grammar(code: str):
 
 
 @pytest.mark.parametrize("title", GUARDS)
-def test_what_rune_never_does_ends_at_a_guard(title: str):
+def test_a_guard_stops_every_misuse_that_rune_itself_never_makes(title: str):
     error, call = GUARDS[title]
 
     with pytest.raises(error):
         call()
 
 
-def test_nothing_else_raises_a_bare_assertion():
+def test_nothing_but_these_guards_raises_a_bare_assertion():
     paths = [p for room in ("backends", "lowering") for p in (ROOT / "rune" / room).rglob("*.py")]
     asserting = {str(p.relative_to(ROOT)) for p in paths if "raise AssertionError" in p.read_text()}
 
     assert asserting == ASSERTING
 
 
-def test_everything_works_after_all_of_them():
+def test_everything_works_after_all_these_errors():
     for _, code in CALLS:
         provoke(code, NAMES)
 

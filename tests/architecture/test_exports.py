@@ -1,8 +1,7 @@
-"""The doors of the public rooms export what they import.
+"""The `__init__` files of the public rooms export what they import.
 
-rune is typed (py.typed), so a type checker takes `from a import b` for a name of the door's own and
-refuses it to users; `from a import b as b` and `__all__` export it.
-"""
+rune is typed (py.typed), so a type checker takes `from a import b` for a private name and refuses
+it to users; `from a import b as b` and `__all__` export it."""
 
 from __future__ import annotations
 
@@ -37,10 +36,10 @@ def private_imports(source: Source) -> Iterator[str]:
             yield from (a.name for a in node.names if a.asname is None and not a.name.startswith("_"))
 
 
-def test_there_are_doors():
+def test_the_package_has_public_modules():
     assert {s.name for s in DOORS} >= set(ROOMS)
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda s: s.name)
-def test_a_door_exports_what_it_imports(door: Source):
+def test_a_public_module_exports_what_it_imports(door: Source):
     assert list(private_imports(door)) == []

@@ -1,6 +1,7 @@
 """The parameters that hold programs are named where their primitive is, and nowhere else.
 
-Others ask rune.core.higher.calls which programs an equation holds, and map_programs to change them.
+Other files call rune.core.higher.calls to list the programs of an equation, and map_programs to
+change them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OWNERS = {
 
 
 def keys(node: ast.AST) -> Iterator[ast.expr | None]:
-    """What a node looks up or writes: x[key], x.get(key), key in x, {**x, key: value}."""
+    """The keys that a node reads or writes: x[key], x.get(key), key in x, {**x, key: value}."""
     match node:
         case ast.Subscript():
             yield node.slice
@@ -59,13 +60,13 @@ def texts(tree: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("name", OWNERS)
-def test_a_parameter_that_holds_a_program_is_named_by_its_owners_alone(name: str):
+def test_only_the_owners_of_a_parameter_that_holds_a_program_name_it(name: str):
     files = [str(s) for s in sources() if name in named(s)]
 
     assert [f for f in files if not f.startswith(OWNERS[name])] == []
 
 
-def test_every_way_to_name_a_parameter_is_seen():
+def test_every_way_to_name_a_parameter_is_detected():
     text = """
 params["program"]
 params.get("body")

@@ -2,8 +2,8 @@
 
 Imports point down only. Every file belongs to a room, so a new room must be given its place here.
 Imports of the package inside functions would hide a cycle, and so would asking `sys.modules`: there
-are none. Drivers are imported in the backends alone, on first use. Not even types go in a circle,
-but for four groups that are listed, none of them in the backends.
+are none. Drivers are imported only in the backends, on first use. Not even types form a cycle,
+except for four groups that are listed, none of them in the backends.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ LOOKED_UP = {
     "rune/frames.py",
     "rune/tracebacks.py",
 }
-# Rooms whose modules name each other's types in a circle: a size and its factors; a program, the
+# Rooms whose modules name each other's types in a cycle: a size and its factors; a program, the
 # primitives that it applies and the interpreters that apply them; operations and the arrays that
-# they take; an interpreter and the rules of its loops. No others do, and none of the backends.
+# they take; an interpreter and the rules of its loops. There are no others.
 CIRCLES_OF_TYPES = (
     {"rune.dims"},
     {"rune.core"},
@@ -91,7 +91,8 @@ STAND_INS = {"jax", "jaxlib"}
 
 
 def room(module: str) -> str:
-    """The room of a module. A program that `python -m` runs is above all that it may look into."""
+    """The room of a module. A program that `python -m` runs is above all modules that it
+    imports."""
     parts = module.split(".")
     if parts[-1] == "__main__":
         return "__main__"
@@ -100,7 +101,7 @@ def room(module: str) -> str:
 
 def every_import() -> Iterator[tuple[Source, Import]]:
     """All imports of the package, with their files."""
-    return ((s, imported) for s in sources() for imported in imports(s))
+    return ((s, module) for s in sources() for module in imports(s))
 
 
 def test_every_file_belongs_to_a_room_of_the_design():
@@ -111,41 +112,41 @@ def test_every_file_belongs_to_a_room_of_the_design():
 
 def test_imports_point_down():
     up = []
-    for source, imported in every_import():
-        target, here = module_of(imported.target, KNOWN), room(source.name)
-        if target and room(target) != here and not imported.for_types_only:
-            if HEIGHT[room(target)] >= HEIGHT[here]:
-                up.append(f"{source}:{imported.line} imports {target}")
+    for source, module in every_import():
+        target, home = module_of(module.target, KNOWN), room(source.name)
+        if target and room(target) != home and not module.for_types_only:
+            if HEIGHT[room(target)] >= HEIGHT[home]:
+                up.append(f"{source}:{module.line} imports {target}")
 
     assert not up
 
 
 def test_no_import_of_the_package_hides_in_a_function():
-    hidden = [
-        f"{source}:{imported.line} imports {imported.target}"
-        for source, imported in every_import()
-        if imported.inside_function and imported.target.split(".")[0] == "rune"
+    offences = [
+        f"{source}:{module.line} imports {module.target}"
+        for source, module in every_import()
+        if module.inside_function and module.target.split(".")[0] == "rune"
     ]
 
-    assert not hidden
+    assert not offences
 
 
-def test_drivers_are_imported_in_the_backends_alone():
+def test_drivers_are_imported_in_the_backends_only():
     astray = [
-        f"{source}:{imported.line} imports {imported.target}"
-        for source, imported in every_import()
-        if imported.target.split(".")[0] in ONLY_IN_BACKENDS and room(source.name) != "rune.backends"
+        f"{source}:{module.line} imports {module.target}"
+        for source, module in every_import()
+        if module.target.split(".")[0] in ONLY_IN_BACKENDS and room(source.name) != "rune.backends"
     ]
 
     assert not astray
 
 
 def test_outside_the_backends_only_the_hard_dependencies_are_imported():
-    allowed = HARD | {"rune"} | set(sys.stdlib_module_names)
+    permitted = HARD | {"rune"} | set(sys.stdlib_module_names)
     others = [
-        f"{source}:{imported.line} imports {imported.target}"
-        for source, imported in every_import()
-        if imported.target.split(".")[0] not in allowed | _stand_ins(source) and room(source.name) != "rune.backends"
+        f"{source}:{module.line} imports {module.target}"
+        for source, module in every_import()
+        if module.target.split(".")[0] not in permitted | _stand_ins(source) and room(source.name) != "rune.backends"
     ]
 
     assert not others
@@ -157,21 +158,21 @@ def _stand_ins(source: Source) -> set[str]:
 
 def test_modules_import_each_other_without_a_cycle():
     graph = {s.name: _needed(s) for s in sources() if s.name != "rune"}
-    done: set[str] = set()
-    while len(done) < len(graph):
-        ready = {m for m in graph if m not in done and graph[m] <= done}
-        assert ready, f"a cycle among {sorted(set(graph) - done)}"
-        done |= ready
+    order: set[str] = set()
+    while len(order) < len(graph):
+        ready = {m for m in graph if m not in order and graph[m] <= order}
+        assert ready, f"a cycle among {sorted(set(graph) - order)}"
+        order |= ready
 
 
-def test_the_backends_name_each_other_without_a_circle_even_of_types():
+def test_the_backends_have_no_import_cycle_even_for_types():
     backends = [s for s in sources() if room(s.name) == "rune.backends"]
     graph = {s.name: _named(s) & {b.name for b in backends} for s in backends}
 
     assert not circle(graph)
 
 
-def test_circles_of_types_are_those_of_things_that_speak_of_each_other():
+def test_the_only_cycles_of_types_are_the_listed_ones():
     graph = {s.name: {module_of(i.target, KNOWN) for i in imports(s)} - {s.name, "", "rune"} for s in sources()}
     for_types = {(s.name, module_of(i.target, KNOWN)) for s in sources() for i in imports(s) if i.for_types_only}
     rooms = [{room(m) for m in c} for c in circles(graph, for_types)]
@@ -181,41 +182,41 @@ def test_circles_of_types_are_those_of_things_that_speak_of_each_other():
 
 
 def circles(graph: dict[str, set[str]], closing: set[tuple[str, str]]) -> set[frozenset[str]]:
-    """The modules that name each other, in groups; each group has one of the closing arrows."""
+    """The modules that name each other, in groups: one for each import that closes a cycle."""
     groups = ((behind(graph, b), behind(_reversed(graph), a)) for a, b in sorted(closing) if a in behind(graph, b))
     return {frozenset(forwards & backwards) for forwards, backwards in groups}
 
 
 def behind(graph: dict[str, set[str]], start: str) -> set[str]:
-    """All that can be reached from a module, itself included."""
-    reached, pending = {start}, [start]
+    """All modules reachable from a module, including itself."""
+    reachable, pending = {start}, [start]
     while pending:
-        new = graph.get(pending.pop(), set()) - reached
-        reached |= new
+        new = graph.get(pending.pop(), set()) - reachable
+        reachable |= new
         pending += new
-    return reached
+    return reachable
 
 
 def _reversed(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     arrows: dict[str, set[str]] = {}
     for module, needs in graph.items():
-        for needed in needs:
-            arrows.setdefault(needed, set()).add(module)
+        for dependency in needs:
+            arrows.setdefault(dependency, set()).add(module)
     return arrows
 
 
-def test_groups_of_a_circle_are_told_apart():
+def test_separate_cycles_are_told_apart():
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
 
     assert circles(graph, {("c", "b"), ("e", "d"), ("f", "a")}) == {frozenset("bc"), frozenset("de")}
 
 
-def test_a_circle_is_seen():
+def test_a_cycle_is_detected():
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == {"a", "b", "c"}
 
 
 def circle(graph: dict[str, set[str]]) -> set[str]:
-    """The modules that are in a circle, or need one that is."""
+    """The modules that are in a cycle, or need one that is."""
     waiting = dict(graph)
     while ready := {m for m, needs in waiting.items() if not needs & set(waiting)}:
         waiting = {m: needs for m, needs in waiting.items() if m not in ready}
@@ -224,8 +225,8 @@ def circle(graph: dict[str, set[str]]) -> set[str]:
 
 def _named(source: Source) -> set[str]:
     """The modules that a file names: imported for any purpose, or loaded late."""
-    loaded = re.findall(r"""locks\.load\(["'](rune[\w.]*)""", source.text)
-    targets = [*(i.target for i in imports(source)), *loaded]
+    late_loads_by_name = re.findall(r"""locks\.load\(["'](rune[\w.]*)""", source.text)
+    targets = [*(i.target for i in imports(source)), *late_loads_by_name]
     return {module_of(t, KNOWN) for t in targets} - {source.name, ""}
 
 
@@ -241,19 +242,19 @@ def test_no_module_is_looked_up_in_sys_modules():
     assert astray <= LOOKED_UP, "import it, from a room below"
 
 
-def test_modules_that_are_loaded_late_by_name_stand_below_too():
+def test_modules_loaded_late_by_name_are_in_lower_layers_too():
     up = []
     for source in sources():
-        here = room(source.name)
+        home = room(source.name)
         for load in late_loads(source):
             target = module_of(load.target, KNOWN)
-            if target and room(target) != here and HEIGHT[room(target)] >= HEIGHT[here]:
+            if target and room(target) != home and HEIGHT[room(target)] >= HEIGHT[home]:
                 up.append(f"{source}:{load.line} loads {target}")
 
     assert not up
 
 
-def test_modules_are_loaded_late_at_a_few_doors_alone():
+def test_modules_are_loaded_late_in_a_few_places_only():
     # Decision 0008. Within the backends, drivers are loaded late as well.
     late = {str(s) for s in sources() if any(late_loads(s))}
 
@@ -266,14 +267,14 @@ def test_modules_are_loaded_late_at_a_few_doors_alone():
         "rune/as_jax/jax/scipy/stats.py",
         "rune/as_jax/__init__.py",
         "rune/as_jax/stand_ins.py",  # private modules of JAX, when a library asks for them
-        "rune/data/progress.py",  # tqdm, which not everybody has
-        "rune/core/leaks.py",  # looks at every module, and asks none for anything
-        "rune/frames.py",  # asks whether code is a cell of a notebook
+        "rune/data/progress.py",  # tqdm is optional
+        "rune/core/leaks.py",  # looks at every module, and uses none
+        "rune/frames.py",  # tells whether code is a cell of a notebook
         "rune/locks.py",
-        "rune/lowering/late_modules.py",  # what predicts costs and draws
+        "rune/lowering/late_modules.py",  # predicts costs and draws
         "rune/numpy/mutable_boxes.py",
         "rune/optim/deprecated/__init__.py",  # goes with 0.2.0 (decision 0082)
-        "rune/profiling/late_modules.py",  # what draws and writes profiles
+        "rune/profiling/late_modules.py",  # draws and writes profiles
         "rune/scipy/__init__.py",
         "rune/tracebacks.py",
         "rune/transforms/late_modules.py",
@@ -283,7 +284,7 @@ def test_modules_are_loaded_late_at_a_few_doors_alone():
 
 
 @pytest.mark.parametrize("code", ['sys.modules["rune"].numpy', 'import_module("rune")', 'locks.load("rune")'])
-def test_a_lookup_among_the_loaded_modules_is_seen(code: str, tmp_path: Path):
+def test_a_lookup_in_sys_modules_is_detected(code: str, tmp_path: Path):
     path = tmp_path / "hidden.py"
     path.write_text(f"def namespace():\n    return {code}\n")
 
@@ -311,10 +312,12 @@ SELDOM = (
 def test_a_first_call_loads_nothing_that_few_programs_need():
     code = "import sys, rune; rune.jit(rune.lax.sin)(1.0); print(sorted(set(sys.modules) & set(sys.argv[1:])))"
 
-    done = subprocess.run([sys.executable, "-c", code, *SELDOM], capture_output=True, text=True, check=True, cwd=ROOT)
+    process = subprocess.run(
+        [sys.executable, "-c", code, *SELDOM], capture_output=True, text=True, check=True, cwd=ROOT
+    )
 
     assert set(SELDOM) <= KNOWN
-    assert done.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"
 
 
 def test_an_eager_transform_whose_code_is_on_disk_loads_nothing_that_writes_code():
@@ -329,8 +332,8 @@ def test_an_eager_transform_whose_code_is_on_disk_loads_nothing_that_writes_code
 def test_importing_the_package_imports_no_driver():
     code = "import sys, rune; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
 
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *sorted(DRIVERS)], capture_output=True, text=True, check=True, cwd=ROOT
     )
 
-    assert done.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"

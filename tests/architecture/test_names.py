@@ -29,10 +29,11 @@ CLEARED = (
     *("rune", "rune/absent", "rune/as_jax", "rune/checkify", "rune/data", "rune/dims", "rune/distributed"),
     *("rune/drawing", "rune/exporting", "rune/extend", "rune/files", "rune/lax", "rune/profiling"),
     *("rune/random", "rune/tree"),
+    "tests",
 )
 
-# Names that users write, or LAPACK's: trees beside the first one, vectors that multiply from the
-# left, and the lower of two ends.
+# Names that users write, or LAPACK's: the other trees, vectors that multiply from the left, and the
+# lower of two ends.
 PUBLIC = {
     ("rune/tree/__init__.py", "map", "rest"),
     ("rune/tree/__init__.py", "map_with_path", "rest"),
@@ -78,8 +79,8 @@ def forbidden(tree: ast.AST, words: frozenset[str] = FORBIDDEN) -> set[tuple[ast
 
 @functools.cache
 def anywhere(words: frozenset[str]) -> re.Pattern[str]:
-    """What every text has that binds one of the words: a word with no other behind it, as prose
-    has, but for `in` and `if`."""
+    """Matches every text that binds one of the words: in code no word but `in` or `if` follows a
+    name, as it does in prose."""
     return re.compile(rf"\b(?:{'|'.join(sorted(words))})\b(?![ \t]+(?!in\b|if\b)\w)")
 
 
@@ -126,7 +127,7 @@ ROOMS = rooms()
         "try: pass\nexcept E as seen: pass",
     ],
 )
-def test_every_way_to_name_a_value_is_seen(code: str):
+def test_every_way_to_name_a_value_is_detected(code: str):
     assert anywhere(frozenset({"seen"})).search(code)
     assert [name for _, name in forbidden(ast.parse(code))] == ["seen"]
 
@@ -144,7 +145,7 @@ def examples() -> Iterator[tuple[str, str]]:
 
 
 def parsed(code: str) -> ast.Module:
-    """Code as a tree; nothing where a page shows a part of a program."""
+    """Code as a tree; an empty one if a page shows a part of a program."""
     try:
         return ast.parse(code)
     except SyntaxError:

@@ -33,9 +33,9 @@ def test_the_walk_is_at_most_nine_hundred_lines():
 
 
 @pytest.mark.parametrize("file", STEPS)
-def test_a_file_defines_what_the_reader_is_to_look_for(file: str):
+def test_a_file_defines_the_names_that_the_walk_points_to(file: str):
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    definitions = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
 
     assert STEPS[file]
-    assert set(STEPS[file]) <= defined
+    assert set(STEPS[file]) <= definitions

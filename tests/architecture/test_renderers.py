@@ -1,6 +1,6 @@
 """What a language costs: lines of code of its renderer, and of the data of a dialect of C.
 
-A new C-like language is at most 150 lines of data, any new language at most 600 of code, beside
+A new C-like language is at most 150 lines of data, any new language at most 600 of code, besides
 what renderers share. CUDA C also has functions as text, most of them for matrix units.
 SPIR-V and LLVM are two things each: `binary` encodes modules, `ir` writes LLVM IR, the CPU's own
 routines too; neither knows kernels. LLVM's renderer writes out loops in lanes, masks and tiles, as
@@ -52,7 +52,7 @@ def code_lines(text: str) -> int:
     return len(lines)
 
 
-def test_what_counts_is_neither_words_nor_imports():
+def test_comments_docstrings_and_imports_do_not_count_as_code():
     head = '"""A module."""\n\nimport re\n\n\ndef f():\n    """A function."""\n    # why\n'
 
     assert code_lines(head + "    return [\n        1,\n    ]\n") == 4
@@ -67,7 +67,7 @@ def test_a_language_costs_no_more_than_its_limit(files: str, limit: int):
 
 
 @pytest.mark.parametrize("room", LANGUAGES)
-def test_what_writes_a_language_as_such_knows_no_kernel(room: str):
+def test_an_encoder_of_a_language_imports_nothing_about_kernels(room: str):
     about_kernels = tuple(f"rune.lowering.{name}" for name in KERNELS)
     imports = [
         (path.name, f"{node.module}.{name.name}")

@@ -25,7 +25,7 @@ EVERYTHING = (*sources("rune"), *sources("tests"))
 
 @dataclass(frozen=True)
 class Measured:
-    """What is asked of a file: its docstring, and the length of every function in lines."""
+    """The measures of a file: its docstring, and the length of every function in lines."""
 
     docstring: str
     functions: dict[str, int]
@@ -60,14 +60,14 @@ def test_no_function_is_longer_than_its_limit():
     assert not {f: n for f, n in lengths.items() if n > FUNCTION_LINES}
 
 
-def test_a_function_is_measured_beside_the_overloads_of_its_name(tmp_path: Path):
+def test_a_function_with_overloads_is_measured_by_its_own_length(tmp_path: Path):
     path = tmp_path / "typed.py"
     path.write_text("@overload\ndef f(x: int): ...\n@overload\ndef f(x: str): ...\ndef f(x):\n    return x\n")
 
     assert measured(Source(path)).functions == {"f:2": 1, "f:4": 1, "f:5": 2}
 
 
-def test_every_module_says_what_it_is():
+def test_every_module_has_a_docstring():
     silent = [
         str(s) for s in EVERYTHING if not measured(s).docstring and (s.text.strip() or s.path.name != "__init__.py")
     ]
@@ -156,13 +156,13 @@ def test_a_handler_is_short():
 
 
 @pytest.mark.parametrize("name", ["null", "reference", *PACKAGES])
-def test_what_opens_a_device_is_read_in_one_file(name: str):
+def test_a_backend_opens_its_device_in_one_short_file(name: str):
     folder = ROOT / "rune/backends" / name
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    defined = {n.name for n in Source(file).tree.body if isinstance(n, ast.FunctionDef)}
+    functions = {n.name for n in Source(file).tree.body if isinstance(n, ast.FunctionDef)}
 
     assert len(file.read_text().splitlines()) <= 400
-    assert {"probe", "open_device"} <= defined
+    assert {"probe", "open_device"} <= functions
 
 
 def test_the_order_of_the_passes_is_one_page():

@@ -1,4 +1,4 @@
-"""What surrounds code: three variables of a context, and one record by type (decision 0098)."""
+"""The context of code: three context variables, and one record by type (decision 0098)."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def test_a_context_carries_the_interpreter_the_settings_and_one_record():
 
 def test_no_function_writes_a_name_of_its_module():
     files = [s for s in sources("rune") if re.search(r"^\s*global\b|;\s*global\b", s.text, re.MULTILINE)]
-    written = [str(s) for s in files for node in ast.walk(s.tree) if isinstance(node, ast.Global)]
+    offences = [str(s) for s in files for node in ast.walk(s.tree) if isinstance(node, ast.Global)]
 
-    assert not written
+    assert not offences
 
 
 def test_only_packages_install_one_module_in_another():
@@ -87,7 +87,7 @@ def test_blocks_of_different_types_end_in_any_order(order: tuple[int, ...]):
         assert [innermost(kind) is None for kind in kinds] == [n in order[:count] for n in range(3)]
 
 
-def test_a_copy_of_the_context_keeps_what_is_put_there():
+def test_a_copy_of_the_context_keeps_its_entries():
     copy = contextvars.copy_context()
 
     assert copy.run(lambda: (put(Line, Line(3)), innermost(Line))[1]) == 3

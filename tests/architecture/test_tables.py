@@ -1,6 +1,6 @@
-"""What exists, as reviewed text: the primitive × rule matrix, and the public names.
+"""Reviewed lists of what exists: the primitive × rule matrix, and the public names.
 
-A rule that goes missing or a name that comes or goes is a changed line of a golden file.
+A lost rule and an added or removed name each change a line of a golden file.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def test_the_rule_matrix_has_every_primitive_of_the_package():
 
 
 def test_the_rule_matrix_is_printed_by_running_the_room():
-    done = subprocess.run([sys.executable, "-m", "rune.ops"], capture_output=True, text=True, check=True, cwd=ROOT)
+    process = subprocess.run([sys.executable, "-m", "rune.ops"], capture_output=True, text=True, check=True, cwd=ROOT)
 
-    assert done.stdout == (HERE / "rule_matrix.txt").read_text()
+    assert process.stdout == (HERE / "rule_matrix.txt").read_text()
 
 
 def test_every_derivative_of_a_linear_primitive_can_be_transposed():
-    # Tangents flow through what a derivative rule is made of; these are the primitives in which
-    # a rule calls itself on the tangent.
+    # Tangents flow through the operations of a derivative rule; these are the primitives whose rule
+    # calls the primitive itself on the tangent.
     linear = {
         "add",
         "sub",
@@ -78,7 +78,7 @@ def test_every_derivative_of_a_linear_primitive_can_be_transposed():
     assert {p.name for p in ops.PRIMITIVES if p.transpose is not None} == linear
 
 
-def test_a_derivative_rule_stands_for_every_operand():
+def test_a_derivative_rule_exists_for_every_operand():
     for primitive in ops.PRIMITIVES:
         assert isinstance(primitive.jvp, tuple | Joint), primitive
         if isinstance(primitive.jvp, tuple):

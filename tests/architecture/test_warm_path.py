@@ -1,8 +1,7 @@
-"""What a derivative executes once all is traced: lines of the package, and heads of functions.
+"""What a derivative executes once everything is traced: lines of the package and calls.
 
-A line that concerns few programs (references, axes of a mesh, symbolic sizes) has no place there:
-whether a program has them is asked when it is traced or compiled.
-"""
+A line that concerns few programs (references, axes of a mesh, symbolic sizes) does not belong
+there: whether a program has them is decided when it is traced or compiled."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ import pytest
 from tests.architecture.sources import ROOT
 
 MOST_LINES = 615
-# In a process of its own, since the tests check every stage. As many calls come before the one
-# that is measured as it takes until nothing more is traced or compiled.
+# In a separate process, since the tests check every stage. The measured call comes after as many
+# calls as it takes until nothing more is traced or compiled.
 MEASURE = """
 import sys, rune, rune.numpy as rnp
 
@@ -46,10 +45,10 @@ print(len(lines))
 def executed(function: str, calls: int) -> int:
     """How many lines `grad(f)(x)` executes after so many calls."""
     code = MEASURE.format(function=function, calls=calls)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    return int(done.stdout)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return int(process.stdout)
 
 
 @pytest.mark.parametrize(("function", "calls"), [("plain", 3), ("rune.jit(plain)", 5)])
-def test_a_derivative_that_was_taken_before_executes_few_lines(function: str, calls: int):
+def test_a_repeated_derivative_executes_few_lines(function: str, calls: int):
     assert 100 < executed(function, calls) <= MOST_LINES

@@ -159,7 +159,7 @@ OVER_PAIRS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint32"])
-def test_windows_begin_with_what_changes_no_number(dtype: str):
+def test_windows_begin_with_the_identity_of_their_reduction(dtype: str):
     x = jnp.asarray([1, 3, 0, 2], dtype)
 
     for primitive, expected in (
@@ -235,7 +235,7 @@ READ: dict[str, tuple[Callable[[Any], Any], Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_an_equation_tells_its_parameters_by_the_names_of_jax(name: str):
+def test_an_equation_lists_its_parameters_by_the_names_of_jax(name: str):
     function, x, expected = READ[name]
 
     (equation,) = jax.make_jaxpr(function)(x).eqns

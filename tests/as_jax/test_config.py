@@ -82,7 +82,7 @@ def test_jit_is_disabled_by_a_block_and_by_a_decorator():
     assert values == [1.0, 2.0, False]
 
 
-def test_what_changes_no_result_is_noted_and_read_back():
+def test_an_option_that_changes_no_result_is_stored_and_read_back():
     with jax.default_matmul_precision("tensorfloat32"):
         inside = jax.config.jax_default_matmul_precision
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 7)
@@ -99,7 +99,7 @@ BLOCKS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_a_block_is_entered_inside_of_itself_and_by_several_threads(name: str):
+def test_a_block_may_be_entered_recursively_and_by_several_threads(name: str):
     make, value = BLOCKS[name]
     before, block, values = jax.config.read(name), make(value), []
 
@@ -112,8 +112,8 @@ def test_a_block_is_entered_inside_of_itself_and_by_several_threads(name: str):
             values.append(jax.config.read(name))
 
     with ThreadPoolExecutor(2) as pool:
-        for finished in [pool.submit(enter) for _ in range(2)]:
-            finished.result(timeout=30)
+        for future in [pool.submit(enter) for _ in range(2)]:
+            future.result(timeout=30)
     enter()
 
     assert jax.config.read(name) == before
@@ -133,21 +133,21 @@ def test_a_function_in_a_block_calls_itself(name: str):
 
 
 @pytest.mark.parametrize("name", flags.FIXED)
-def test_what_cannot_be_changed_is_taken_at_its_default_and_refused_otherwise(name: str):
+def test_a_fixed_option_accepts_its_default_and_refuses_other_values(name: str):
     default, reason = flags.FIXED[name]
 
     jax.config.update(name, default)
-    with pytest.raises(ValueError, match="config: cannot set") as raised:
+    with pytest.raises(ValueError, match="config: cannot set") as error:
         jax.config.update(name, "another")
 
-    assert reason in str(raised.value)
+    assert reason in str(error.value)
 
 
-def test_older_keys_are_typed_where_the_option_says_so():
+def test_older_keys_are_typed_if_the_option_is_set():
     with jax.enable_custom_prng():
-        typed = jax.random.PRNGKey(7)
+        key = jax.random.PRNGKey(7)
 
-    assert typed == jax.random.key(7)
+    assert key == jax.random.key(7)
     assert jax.random.PRNGKey(7).dtype == np.uint32
 
 
@@ -174,8 +174,8 @@ def test_options_are_those_of_jax_and_their_defaults_too():
 
 
 def test_the_default_device_is_set_by_a_device_or_a_name():
-    for there in ("reference", rune.devices("reference")[0]):
-        with jax.default_device(there):
+    for device in ("reference", rune.devices("reference")[0]):
+        with jax.default_device(device):
             assert jnp.ones(2).device.platform == "reference"
             assert jax.default_backend() == "reference"
             assert jax.config.jax_default_device == rune.devices("reference")[0]
@@ -186,12 +186,12 @@ def test_a_process_begins_with_variables_of_jax():
     code = "import rune.as_jax, jax, jax.numpy as jnp; print(jnp.ones(2).dtype, jax.config.jax_debug_nans)"
     environment = {"JAX_ENABLE_X64": "1", "JAX_DEBUG_NANS": "True", "PYTHONPATH": ":".join(sys.path)}
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
 
-    assert done.stdout == "float64 True\n", done.stderr
+    assert process.stdout == "float64 True\n", process.stderr
 
 
-def test_xla_flags_say_how_many_devices_there_are_until_the_first_is_asked_for():
+def test_xla_flags_set_the_number_of_devices_until_the_first_use():
     code = """
 import rune.as_jax, jax, os
 from jax._src import xla_bridge
@@ -201,11 +201,11 @@ print(jax.make_mesh((3, 2), ("a", "b")).size)
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 print(jax.device_count(), xla_bridge._backends)
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}, timeout=60
     )
 
-    assert done.stdout.splitlines() == ["{}", "6", "6 {'cpu': 'rune'}"], done.stderr
+    assert process.stdout.splitlines() == ["{}", "6", "6 {'cpu': 'rune'}"], process.stderr
 
 
 def test_a_variable_without_a_meaning_is_refused():

@@ -22,10 +22,10 @@ def inverse(function: Any) -> Any:
     """The inverse of a function, found by walking its jaxpr backwards."""
 
     def inverted(*args: Any) -> Any:
-        closed = jax.make_jaxpr(function)(*args)
-        jaxpr = closed.jaxpr
+        closed_jaxpr = jax.make_jaxpr(function)(*args)
+        jaxpr = closed_jaxpr.jaxpr
         values = dict(zip(jaxpr.outvars, args, strict=True))
-        values.update(zip(jaxpr.constvars, closed.consts, strict=True))
+        values.update(zip(jaxpr.constvars, closed_jaxpr.consts, strict=True))
         for equation in jaxpr.eqns[::-1]:
             operands = [v.val if type(v) is jex.Literal else values[v] for v in equation.outvars]
             values[equation.invars[0]] = INVERSES[equation.primitive.name](*operands)
@@ -44,25 +44,25 @@ def test_an_interpreter_of_jaxprs_inverts_a_function_under_transformations():
 
 
 def test_classes_of_jaxprs_tell_open_from_closed_ones():
-    closed: Any = jax.make_jaxpr(lambda x: jax.jit(jnp.sin)(x))(1.0)
-    opened: Any = closed.jaxpr
+    closed_jaxpr: Any = jax.make_jaxpr(lambda x: jax.jit(jnp.sin)(x))(1.0)
+    open_jaxpr: Any = closed_jaxpr.jaxpr
 
-    assert [isinstance(p, jex.ClosedJaxpr) for p in (closed, opened)] == [True, False]
-    assert [isinstance(p, jex.Jaxpr) for p in (closed, opened)] == [False, True]
-    assert all(isinstance(e, jex.JaxprEqn) for e in opened.eqns)
-    (inner,) = jex.subjaxprs(opened)
+    assert [isinstance(p, jex.ClosedJaxpr) for p in (closed_jaxpr, open_jaxpr)] == [True, False]
+    assert [isinstance(p, jex.Jaxpr) for p in (closed_jaxpr, open_jaxpr)] == [False, True]
+    assert all(isinstance(e, jex.JaxprEqn) for e in open_jaxpr.eqns)
+    (inner,) = jex.subjaxprs(open_jaxpr)
     assert inner.eqns[0].primitive.name == "sin"
 
 
 def test_a_jaxpr_is_put_together_and_evaluated():
-    closed = jax.make_jaxpr(lambda x: jnp.sin(x) + 1.0)(1.0)
-    old = closed.jaxpr
+    closed_jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x) + 1.0)(1.0)
+    old = closed_jaxpr.jaxpr
 
     equations = [jex.new_jaxpr_eqn(e.invars, e.outvars, e.primitive, e.params, e.effects) for e in old.eqns]
     new = jex.Jaxpr(old.constvars, old.invars, old.outvars, equations)
 
     jex.check_jaxpr(new)
-    (result,) = jax.core.eval_jaxpr(new, closed.consts, 0.0)
+    (result,) = jax.core.eval_jaxpr(new, closed_jaxpr.consts, 0.0)
     assert result == 1
     assert jex.jaxpr_as_fun(jex.ClosedJaxpr(new, []))(0.0) == [1]
 
@@ -81,7 +81,7 @@ def test_traced_values_are_tracers_and_tell_their_type():
     assert not jex.unsafe_am_i_under_a_jit_DO_NOT_USE()
 
 
-def test_the_state_of_a_trace_is_equal_within_it_alone():
+def test_the_state_of_a_trace_is_equal_only_within_it():
     outside = jex.get_opaque_trace_state()
     states: list[Any] = []
 
@@ -114,11 +114,11 @@ ERRORS = {
 
 @pytest.mark.parametrize(("name", "function"), [(n, f) for n, fs in ERRORS.items() for f in fs])
 def test_an_error_is_caught_by_the_class_that_jax_has_for_it(name: str, function: Any):
-    with pytest.raises(getattr(jax_errors, name)) as raised:
+    with pytest.raises(getattr(jax_errors, name)) as error:
         jax.jit(function)(1.0)
 
-    assert isinstance(raised.value, jax_errors.JAXTypeError)
-    assert isinstance(raised.value, TypeError)
+    assert isinstance(error.value, jax_errors.JAXTypeError)
+    assert isinstance(error.value, TypeError)
 
 
 def test_classes_of_errors_have_the_bases_that_they_have_in_jax():
@@ -133,10 +133,10 @@ def test_classes_of_errors_have_the_bases_that_they_have_in_jax():
 def test_a_value_that_escaped_is_unexpected():
     jax.jit(keep)(1.0)
 
-    with pytest.raises(jax_errors.UnexpectedTracerError) as raised:
+    with pytest.raises(jax_errors.UnexpectedTracerError) as error:
         _ = STORED.pop() + 1
 
-    assert isinstance(raised.value, TypeError)
+    assert isinstance(error.value, TypeError)
 
 
 def test_running_out_of_memory_is_an_error_of_the_run():
@@ -157,11 +157,11 @@ def test_devices_are_those_of_the_default_platform():
         jax.devices("tpu")
 
 
-def test_arrays_are_put_where_they_are_asked_for():
+def test_arrays_are_put_on_the_requested_device():
     x = jnp.ones(3)
 
-    there = jax.device_put(x, jax.devices("reference")[0], donate=True)
-    copy = jax.device_put(there, jax.devices("reference")[0], may_alias=False)
+    y = jax.device_put(x, jax.devices("reference")[0], donate=True)
+    copy = jax.device_put(y, jax.devices("reference")[0], may_alias=False)
 
     assert x.is_deleted()
     np.testing.assert_array_equal(copy, [1, 1, 1])
@@ -169,7 +169,7 @@ def test_arrays_are_put_where_they_are_asked_for():
     assert all(copy is not y for y in jax.live_arrays("cpu"))
 
 
-def test_environment_and_effects_are_asked_for_by_jax_names():
+def test_environment_and_effects_are_available_by_jaxs_names():
     assert "Python" in str(jax.print_environment_info(return_string=True))
     assert jax.effects_barrier() is None
     np.testing.assert_array_equal(jax.copy_to_host_async({"a": jnp.ones(2)})["a"], [1, 1])
@@ -184,12 +184,12 @@ def test_custom_rules_have_jax_modules():
 
 
 def test_a_stage_is_of_jaxs_classes():
-    jitted = jax.jit(jnp.sin)
+    program = jax.jit(jnp.sin)
 
-    assert isinstance(jitted, jax_stages.Wrapped)
-    assert isinstance(jitted.trace(1.0), jax_stages.Traced)
-    assert isinstance(jitted.lower(1.0), jax_stages.Lowered)
-    assert isinstance(jitted.lower(1.0).compile(), jax_stages.Compiled)
+    assert isinstance(program, jax_stages.Wrapped)
+    assert isinstance(program.trace(1.0), jax_stages.Traced)
+    assert isinstance(program.lower(1.0), jax_stages.Lowered)
+    assert isinstance(program.lower(1.0).compile(), jax_stages.Compiled)
 
 
 def test_concrete_values_are_forced_and_traced_ones_refused():

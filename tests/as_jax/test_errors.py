@@ -111,7 +111,7 @@ def test_processes_with_other_trees_fail_with_both(monkeypatch: pytest.MonkeyPat
         multihost_utils.assert_equal({"step": 4}, "steps differ")
 
 
-def test_the_tables_of_rules_have_none_of_what_is_no_primitive_of_jax():
+def test_the_tables_of_rules_hold_only_primitives_of_jax():
     no_primitive: Any = len
 
     assert no_primitive not in ad.primitive_transposes
@@ -138,7 +138,7 @@ def test_the_packages_that_are_stood_in_for_have_no_files():
         metadata.distribution("jax").locate_file("jax/version.py")
 
 
-def test_a_package_that_fails_while_it_is_loaded_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_package_that_fails_to_load_is_removed_from_sys_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "jaxbroken").mkdir()
     (tmp_path / "jaxbroken" / "__init__.py").write_text("1 / 0")
     monkeypatch.setattr(as_jax, "_HERE", tmp_path)

@@ -18,13 +18,13 @@ def function(x: Any) -> dict[str, Any]:
     return {"a": jnp.sin(x), "n": jnp.argmax(x)}
 
 
-def test_a_function_comes_back_from_its_bytes():
-    exported = export.export(jax.jit(function))(jax.ShapeDtypeStruct((3, 4), "float32"))
+def test_a_function_is_restored_from_its_bytes():
+    program = export.export(jax.jit(function))(jax.ShapeDtypeStruct((3, 4), "float32"))
 
-    copy = export.deserialize(exported.serialize(vjp_order=1))
+    copy = export.deserialize(program.serialize(vjp_order=1))
 
     assert (copy.fun_name, copy.nr_devices, len(copy.platforms)) == ("function", 1, 1)
-    assert (copy.in_tree, copy.out_tree, copy.in_avals) == (exported.in_tree, exported.out_tree, exported.in_avals)
+    assert (copy.in_tree, copy.out_tree, copy.in_avals) == (program.in_tree, program.out_tree, program.in_avals)
     np.testing.assert_array_equal(copy.call(X)["a"], jax.jit(function)(X)["a"])
     gradient = jax.grad(lambda x: copy.call(x)["a"].sum())(X)
     np.testing.assert_allclose(gradient, np.cos(X), rtol=1e-6)
@@ -32,17 +32,17 @@ def test_a_function_comes_back_from_its_bytes():
     assert not copy.vjp().has_vjp()
 
 
-def test_a_symbolic_shape_serves_every_size_in_its_range():
+def test_a_symbolic_shape_covers_every_size_in_its_range():
     shape = export.symbolic_shape("b, 2*c, _", constraints=("b >= 2", "b <= 9", "c <= b"), like=(None, None, 4))
-    exported = export.export(jax.jit(lambda x, y: jnp.sum(x, 0)[: y.shape[0]] + 1))(
+    program = export.export(jax.jit(lambda x, y: jnp.sum(x, 0)[: y.shape[0]] + 1))(
         jax.ShapeDtypeStruct(shape, "float32"), jax.ShapeDtypeStruct((shape[1],), "float32")
     )
 
     assert [str(s) for s in shape] == ["b", "2*c", "4"]
     assert [export.is_symbolic_dim(s) for s in shape] == [True, True, False]
-    assert exported.call(jnp.ones((5, 6, 4)), jnp.ones(6)).shape == (6, 4)
+    assert program.call(jnp.ones((5, 6, 4)), jnp.ones(6)).shape == (6, 4)
     with pytest.raises(ValueError, match=r"b = 1 .b in 2..9"):
-        exported.call(jnp.ones((1, 2, 4)), jnp.ones(2))
+        program.call(jnp.ones((1, 2, 4)), jnp.ones(2))
 
 
 def test_specifications_are_a_prefix_of_the_arguments():
@@ -83,9 +83,9 @@ def test_classes_of_trees_have_names_in_files():
         serialize_auxdata=lambda by: str(by).encode(),
         deserialize_auxdata=lambda data: int(data),
     )
-    exported = export.export(jax.jit(lambda p: Scaled(p.x + p.y, 7)))(Pair(X, X))
+    program = export.export(jax.jit(lambda p: Scaled(p.x + p.y, 7)))(Pair(X, X))
 
-    result = export.deserialize(exported.serialize()).call(Pair(X, X))
+    result = export.deserialize(program.serialize()).call(Pair(X, X))
 
     assert (type(result), result.by) == (Scaled, 7)
 

@@ -32,10 +32,10 @@ def test_a_program_of_a_hunt_answers_as_jax_does(seed: int):
 
 
 def _clipped_writes() -> AbstractContextManager[Any]:
-    scattered = updates._scattered
+    scatter_of_rune = updates._scattered
 
     def clipped(scatter: Any, x: Any, entries: Any, values: Any, mode: str) -> Any:
-        return scattered(scatter, x, entries, values, "clip")
+        return scatter_of_rune(scatter, x, entries, values, "clip")
 
     return patch.object(updates, "_scattered", clipped)
 
@@ -50,7 +50,7 @@ PLANTED: dict[str, tuple[Fault, str]] = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_met_by_a_stored_program(name: str):
     fault, text = PLANTED[name]
-    meant: list[Answered] = [a for a in STORED.values() if text in a.program.source()]
+    answers: list[Answered] = [a for a in STORED.values() if text in a.program.source()]
 
     with fault(), rune.configure(cache_dir=""):
-        assert any(differences(a) for a in meant)
+        assert any(differences(a) for a in answers)

@@ -44,41 +44,41 @@ def test_modules_of_jax_are_runes():
 def test_a_script_runs_unchanged(tmp_path: Path):
     (tmp_path / "program.py").write_text(PROGRAM)
 
-    done = run("-m", "rune.as_jax", str(tmp_path / "program.py"), "-v", "7")
+    process = run("-m", "rune.as_jax", str(tmp_path / "program.py"), "-v", "7")
 
-    assert done.stdout == "0.10.2 12.0 ['-v', '7'] __main__\n", done.stderr
+    assert process.stdout == "0.10.2 12.0 ['-v', '7'] __main__\n", process.stderr
 
 
 def test_a_module_runs_unchanged(tmp_path: Path):
     (tmp_path / "program.py").write_text(PROGRAM)
 
-    done = run("-m", "rune.as_jax", "-m", "program", "7", cwd=tmp_path)
+    process = run("-m", "rune.as_jax", "-m", "program", "7", cwd=tmp_path)
 
-    assert done.stdout == "0.10.2 12.0 ['7'] __main__\n", done.stderr
+    assert process.stdout == "0.10.2 12.0 ['7'] __main__\n", process.stderr
 
 
-def test_without_a_program_the_command_says_how_it_is_used():
-    done = run("-m", "rune.as_jax")
+def test_without_a_program_the_command_prints_its_usage():
+    process = run("-m", "rune.as_jax")
 
-    assert done.returncode == 1
-    assert done.stderr.startswith("usage: python -m rune.as_jax")
+    assert process.returncode == 1
+    assert process.stderr.startswith("usage: python -m rune.as_jax")
 
 
 def test_it_does_not_stand_in_for_a_jax_that_is_loaded(tmp_path: Path):
     (tmp_path / "jax.py").write_text("")
 
-    done = run("-c", "import jax, rune.as_jax", cwd=tmp_path)
+    process = run("-c", "import jax, rune.as_jax", cwd=tmp_path)
 
-    assert "as_jax: cannot stand in for jax (this process has imported jax" in done.stderr
-
-
-def test_a_missing_name_says_what_to_use():
-    done = run("-c", "import rune.as_jax, jax; jax.gard")
-
-    assert "did you mean" in done.stderr
+    assert "as_jax: cannot stand in for jax (this process has imported jax" in process.stderr
 
 
-def test_a_room_of_jax_is_the_module_of_its_name():
+def test_a_missing_name_raises_an_error_that_names_its_replacement():
+    process = run("-c", "import rune.as_jax, jax; jax.gard")
+
+    assert "did you mean" in process.stderr
+
+
+def test_each_subpackage_of_jax_is_the_module_of_its_name():
     assert [jax.lax.__name__, jnp.linalg.__name__, jax.scipy.stats.__name__] == [
         "jax.lax",
         "jax.numpy.linalg",
@@ -86,7 +86,7 @@ def test_a_room_of_jax_is_the_module_of_its_name():
     ]
 
 
-def test_a_variable_of_the_environment_is_enough(tmp_path: Path):
+def test_an_environment_variable_is_enough(tmp_path: Path):
     assert start(tmp_path, "import jax; print(jax.__version__)", "1") == "0.10.2\n"
 
 

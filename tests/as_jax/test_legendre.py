@@ -51,6 +51,6 @@ def test_the_slope_is_that_of_the_polynomials():
         (2, 2, np.zeros(3, np.int32), "int32"),
     ],
 )
-def test_what_jax_refuses_is_refused(m, n, z, words):
+def test_arguments_that_jax_refuses_are_refused(m, n, z, words):
     with pytest.raises((ValueError, TypeError), match=words):
         lpmn_values(m, n, jnp.asarray(z), True)

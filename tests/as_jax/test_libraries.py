@@ -48,7 +48,7 @@ def test_an_example_answers_as_jax_does(library, example):
     assert run.difference(actual, expected, run.rtol_of(library, example)) == ""
 
 
-def test_an_answer_of_another_number_shape_dtype_or_tree_is_seen():
+def test_an_answer_that_differs_in_value_shape_dtype_or_tree_is_detected():
     expected = {"x": np.ones(3, np.float32), "n": np.array(2)}
 
     assert run.difference(expected, expected, 1e-6) == ""
@@ -59,7 +59,7 @@ def test_an_answer_of_another_number_shape_dtype_or_tree_is_seen():
     assert "results ['x']" in run.difference({"x": expected["x"]}, expected, 1e-6)
 
 
-def test_what_is_installed_does_not_bring_jax():
+def test_the_requirements_of_the_libraries_do_not_include_jax():
     names = {requirement.partition("==")[0] for requirement in catalogue.requirements(catalogue.LIBRARIES)}
 
     assert names.isdisjoint({"jax", "jaxlib"})

@@ -76,12 +76,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_only_xla_has_is_refused_by_name(name: str):
+def test_features_of_xla_are_refused_by_name(name: str):
     with pytest.raises(ValueError, match=name):
         REFUSED[name]()
 
 
-def test_what_a_library_records_reaches_the_listeners():
+def test_events_that_a_library_records_reach_the_listeners():
     events: list[Any] = []
 
     def listen(*event: Any, **details: Any) -> None:

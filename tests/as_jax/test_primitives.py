@@ -65,8 +65,8 @@ def rotation_primitive() -> Primitive:
         return [c * x - s * y, s * x + c * y]
 
     def transpose(cts, x, y, *, angle):
-        filled = [ad.instantiate_zeros(ct) for ct in cts]
-        outs = rotate_p.bind(*filled, angle=-angle)
+        cotangents = [ad.instantiate_zeros(ct) for ct in cts]
+        outs = rotate_p.bind(*cotangents, angle=-angle)
         return [o if ad.is_undefined_primal(v) else None for o, v in zip(outs, (x, y), strict=True)]
 
     def batch(values, dims, *, angle):
@@ -88,7 +88,7 @@ cube_p, rotate_p = cube_primitive(), rotation_primitive()
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
-def test_its_meaning_derivative_and_lanes_are_asked(wrap):
+def test_a_primitive_of_the_user_has_its_meaning_derivatives_and_lanes(wrap):
     np.testing.assert_array_equal(wrap(cube_p.bind)(X), X**3)
     np.testing.assert_array_equal(wrap(jax.vmap(jax.grad(cube_p.bind)))(X), 3 * X**2)
     np.testing.assert_array_equal(wrap(jax.vmap(jax.grad(jax.grad(cube_p.bind))))(X), 6 * X)
@@ -106,7 +106,7 @@ def test_several_results_are_transposed_together(wrap):
     np.testing.assert_allclose(lanes, np.cos(0.5) * X - 2 * np.sin(0.5), rtol=1e-6)
 
 
-def test_it_stands_in_the_program_and_in_loops():
+def test_it_appears_in_programs_and_in_loops():
     program = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: cube_p.bind(c), x))(1.1)
 
     assert "cube" in str(program)
@@ -181,7 +181,7 @@ def test_parameters_need_no_hash_and_no_equality():
     np.testing.assert_array_equal(jax.jit(repeated)(X), 8 * X)
 
 
-def test_what_writes_mlir_is_refused():
+def test_a_primitive_that_writes_mlir_is_refused():
     mlir_p = Primitive("mlir")
     mlir_p.def_abstract_eval(lambda x: x)
     mlir.register_lowering(mlir_p, lambda ctx, x: ctx.tokens_in)
@@ -258,7 +258,7 @@ NOT_COMMUTING: dict[str, tuple[Any, tuple[np.ndarray, ...]]] = {
 
 
 @pytest.mark.parametrize("name", NOT_COMMUTING)
-def test_operands_of_a_primitive_stand_in_the_order_of_jax(name: str):
+def test_operands_of_a_primitive_have_the_order_of_jax(name: str):
     meaning, operands = NOT_COMMUTING[name]
     primitive = getattr(jax.lax, f"{name}_p")
     program = jax.make_jaxpr(primitive.bind)(*operands)
@@ -272,16 +272,16 @@ def test_operands_of_a_primitive_stand_in_the_order_of_jax(name: str):
 
 
 def test_a_shift_without_sign_is_written_in_others():
-    shifted = primitives.shift_right_logical_p.bind(*INTEGERS)
+    result = primitives.shift_right_logical_p.bind(*INTEGERS)
     names = {e.primitive.name for e in jax.make_jaxpr(primitives.shift_right_logical_p.bind)(*INTEGERS).eqns}
 
-    np.testing.assert_array_equal(shifted, jax.lax.shift_right_logical(*INTEGERS))
+    np.testing.assert_array_equal(result, jax.lax.shift_right_logical(*INTEGERS))
     assert names
     assert "shift_right_logical" not in names
 
 
 @pytest.mark.parametrize("name", ["reduce_p", "create_token_p", "ragged_all_to_all_p"])
-def test_what_has_no_operation_here_is_not_run(name: str):
+def test_a_primitive_without_an_operation_in_rune_cannot_run(name: str):
     with pytest.raises(MissingRule, match=f"cannot run {name.removesuffix('_p')}"):
         getattr(primitives, name).bind(*INTEGERS)
 
@@ -317,17 +317,17 @@ def test_functions_are_wrapped_around_functions():
     assert count() == 2
 
 
-def test_what_is_known_is_computed_and_the_rest_is_written_down():
+def test_known_values_are_computed_and_unknown_ones_traced():
     unknown = partial_eval.PartialVal.unknown(jax.core.ShapedArray((3,), "float32"))
     known = partial_eval.PartialVal.known(jnp.float32(2))
 
-    program, (double, shifted), _ = partial_eval.trace_to_jaxpr_nounits(
+    program, (double, total), _ = partial_eval.trace_to_jaxpr_nounits(
         wrap_init(lambda x, y: (2 * y, x + y)), [unknown, known]
     )
 
     assert double.get_known() == 4
-    assert not shifted.is_known()
-    assert shifted.get_aval().shape == (3,)
+    assert not total.is_known()
+    assert total.get_aval().shape == (3,)
     assert len(program.equations) == 1
 
 
@@ -337,12 +337,12 @@ def test_functions_are_traced_and_their_dead_code_is_dropped():
     aval = jax.core.ShapedArray((3,), "float32")
 
     jaxpr, out_avals, consts = partial_eval.trace_to_jaxpr_dynamic(function, [aval, aval])
-    smaller, used = partial_eval.dce_jaxpr(jaxpr, [False, True, False])
+    smaller, uses = partial_eval.dce_jaxpr(jaxpr, [False, True, False])
     same_inputs, _ = partial_eval.dce_jaxpr(jaxpr, [False, True, False], instantiate=True)
 
     assert out_avals == [aval, aval, aval]
     np.testing.assert_array_equal(jax.core.eval_jaxpr(jaxpr, consts, X, X)[0], X * X)
-    assert used == [False, True]
+    assert uses == [False, True]
     assert (len(smaller.constvars), len(smaller.invars), len(smaller.eqns)) == (0, 1, 1)
     assert len(same_inputs.invars) == 2
 

@@ -68,7 +68,7 @@ def test_a_dtype_is_numpys_class():
 
 
 @pytest.mark.parametrize("node", [{"a": 1, "b": 2}, [3, 4], (5,), jax.ShapeDtypeStruct])
-def test_the_class_of_a_node_says_how_it_comes_apart_and_together(node: Any):
+def test_the_registry_flattens_and_rebuilds_nodes_by_their_class(node: Any):
     registry = jax._src.tree_util._registry
     if isinstance(node, type):
         with pytest.raises(KeyError):

@@ -13,6 +13,6 @@ STORED = stored()
 
 @pytest.mark.parametrize("seed", STORED)
 def test_a_random_program_answers_as_jax_does(seed: str):
-    asked, expected = STORED[seed]
+    query, expected = STORED[seed]
 
-    assert difference(expected, answer(asked), asked) == ""
+    assert difference(expected, answer(query), query) == ""

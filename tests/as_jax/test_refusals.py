@@ -22,14 +22,14 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_of_jax_that_is_not_there_says_why(name: str):
-    with pytest.raises(ModuleNotFoundError, match=MODULES[name]) as raised:
+def test_importing_a_missing_module_of_jax_gives_the_reason(name: str):
+    with pytest.raises(ModuleNotFoundError, match=MODULES[name]) as error:
         import_module(name)
 
-    assert raised.value.name == name
+    assert error.value.name == name
 
 
-def test_a_module_that_nobody_has_is_named_as_ever():
+def test_a_missing_module_is_named_as_usual():
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'jax\.nothing'$"):
         import_module("jax.nothing")
 
@@ -44,12 +44,12 @@ IMPORTED_AND_REFUSED = {
 
 
 @pytest.mark.parametrize("name", IMPORTED_AND_REFUSED)
-def test_what_a_module_of_accelerators_has_says_why_when_it_is_called(name: str):
+def test_functions_of_a_module_for_accelerators_say_why_they_cannot_be_called(name: str):
     module = import_module(name)
 
-    with pytest.raises(ArgumentError, match=f"{name}.make: cannot be called under rune.as_jax") as raised:
+    with pytest.raises(ArgumentError, match=f"{name}.make: cannot be called under rune.as_jax") as error:
         module.make(3)
-    assert IMPORTED_AND_REFUSED[name] in str(raised.value)
+    assert IMPORTED_AND_REFUSED[name] in str(error.value)
     with pytest.raises(ArgumentError, match=f"{name}.kernels.make: cannot be called"):
         module.kernels.make()
 
@@ -68,11 +68,11 @@ def test_text_of_mlir_is_refused_where_it_would_be_read():
 
 
 def test_a_program_has_no_text_of_mlir():
-    lowered = jax.jit(lambda x: 2 * x).lower(1.0)
+    lowering = jax.jit(lambda x: 2 * x).lower(1.0)
 
-    assert "stablehlo" not in lowered.as_text()
+    assert "stablehlo" not in lowering.as_text()
     with pytest.raises(ArgumentError, match="compiler_ir: "):
-        lowered.compiler_ir("stablehlo")
+        lowering.compiler_ir("stablehlo")
 
 
 def test_an_interpreter_of_jaxs_is_refused_when_it_is_made():
@@ -100,7 +100,7 @@ def test_generators_of_xla_are_refused_by_name(name: str):
         jax.random.PRNGKey(0, impl=name)
 
 
-def test_a_type_of_ones_own_in_traces_is_refused_when_it_is_registered():
+def test_a_user_defined_type_for_traces_is_refused_at_registration():
     class Mine: ...
 
     hijax, xla = import_module("jax.experimental.hijax"), import_module("jax.interpreters.xla")

@@ -74,7 +74,7 @@ OF_JAX_0_10_2 = {
 
 
 @pytest.mark.parametrize("name", OF_JAX_0_10_2)
-def test_a_python_integer_wraps_beside_an_array_of_fewer_bits(name: str):
+def test_a_python_integer_wraps_with_an_array_of_fewer_bits(name: str):
     function, expected = OF_JAX_0_10_2[name]
     x = jnp.asarray(INTEGERS)
 

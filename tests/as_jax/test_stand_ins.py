@@ -46,24 +46,24 @@ def test_a_refused_module_lists_no_names_after_one_beneath_it_was_imported():
     assert dir(import_module("jax.experimental.colocated_python")) == []
 
 
-def test_private_modules_are_there_by_attribute_alone():
+def test_private_modules_exist_only_as_attributes():
     code = "import jax; print(jax._src.pjit.jit_p, jax._src.core.Var.__name__)"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", f"import rune.as_jax; {code}"], capture_output=True, text=True, timeout=120, check=True
     )
 
-    assert done.stdout.split() == ["jit", "Var"]
+    assert process.stdout.split() == ["jit", "Var"]
 
 
 @pytest.mark.parametrize("package", ["jax", "jaxlib"])
-def test_importlib_knows_the_version_that_is_stood_in_for(package: str):
+def test_importlib_reports_the_version_of_the_library_it_imitates(package: str):
     assert metadata.version(package) == "0.10.2"
     assert metadata.metadata(package)["Name"] == package
     assert jax.__version__ == ".".join(map(str, jax.__version_info__)) == "0.10.2"
     assert package in {d.metadata["Name"] for d in metadata.distributions()}
 
 
-def test_a_package_that_nobody_installed_has_no_version():
+def test_a_package_that_is_not_installed_has_no_version():
     with pytest.raises(metadata.PackageNotFoundError):
         metadata.version("jaxx")
 
@@ -83,8 +83,8 @@ def test_operands_meet_in_their_common_dtype_each_in_its_shape(promote, kinds):
 
     assert [r.dtype.name for r, _ in results] == kinds
     assert [(r.shape, o.shape) for r, o in results] == [((3,), ())] * 4
-    for (_, got), other in zip(results, others, strict=True):
-        np.testing.assert_array_equal(got, np.asarray(other))
+    for (_, operand), other in zip(results, others, strict=True):
+        np.testing.assert_array_equal(operand, np.asarray(other))
 
 
 def test_bools_meet_as_jax_says():
@@ -187,7 +187,7 @@ def test_classes_of_jaxlib_tell_jitted_functions_and_devices():
     assert isinstance(jnp.ones(2), import_module("jax._src.array").ArrayImpl)
 
 
-def test_what_is_known_of_a_function_before_it_is_traced_has_the_fields_of_jax():
+def test_the_debug_info_of_a_function_has_the_fields_of_jax():
     info = jax.api_util.debug_info("jit", max, (), {})
 
     assert isinstance(info, import_module("jax.extend.core").DebugInfo)

@@ -58,7 +58,7 @@ def test_a_rotation_has_its_quaternion():
     np.testing.assert_allclose(rotation.quat, [0, 0.6, 0, 0.8], rtol=1e-6)
 
 
-def test_what_a_compiled_function_runs_is_an_object_of_the_executor():
+def test_a_compiled_function_has_an_executable_of_the_executor():
     assert jax.jit(lambda x: 2 * x).lower(X).compile().runtime_executable() is not None
 
 
@@ -67,7 +67,7 @@ def test_the_flags_of_absl_are_not_registered():
         jax.config.config_with_absl()
 
 
-def test_classes_of_values_that_change_are_there_to_be_asked():
+def test_classes_of_mutable_values_work_with_isinstance():
     kinds = (hijax.AvalMutableQDD, hijax.AvalQDD, hijax.HiPrimitive, hijax.MutableHiType)
 
     assert not any(isinstance(jnp.asarray(X), kind) for kind in kinds)
@@ -85,7 +85,7 @@ def test_traces_are_told_apart_by_tags_and_by_their_values():
     assert core.find_top_trace([jnp.asarray(X)]) is not None
 
 
-def test_a_tangent_rule_of_all_arguments_is_told_the_answer():
+def test_a_joint_tangent_rule_receives_the_result():
     p = core.Primitive("square_of_test")
     p.def_impl(lambda x: x * x)
     p.def_abstract_eval(lambda x: x)

@@ -2,7 +2,7 @@
 
 First which calls are native, and that they run nothing of the general way; then what might be wrong
 with what is recorded: results that are held, one buffer given twice, other sizes, threads, memory
-that is short, interrupts, callbacks, other settings, profiles. On each device that is here.
+that is short, interrupts, callbacks, other settings, profiles. On each device present.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ def test_a_native_call_answers_as_a_general_one(name: str, monkeypatch: pytest.M
 
 
 @devices
-@pytest.mark.parametrize("committed", [False, True])
-def test_results_are_committed_as_arguments_are(name: str, committed: bool):
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_results_are_committed_as_arguments_are(name: str, is_committed: bool):
     f = rune.jit(lambda x: x + 1.0)
     with rune.configure(device=name):
-        x = put(name, [1.0]) if committed else rnp.ones(1)
+        x = put(name, [1.0]) if is_committed else rnp.ones(1)
         result = warm(f, x)(x)
-    assert (result.device.name, result.committed) == (name, committed)
+    assert (result.device.name, result.committed) == (name, is_committed)
 
 
 @devices
@@ -130,10 +130,10 @@ def test_donated_arguments_go_the_general_way(name: str):
 
 @devices
 def test_a_function_runs_where_its_arguments_are(name: str):
-    f, host, there = rune.jit(lambda x: x * 2.0), rnp.ones(3), put(name, [1.0, 1.0, 1.0])
+    f, host, x_on_device = rune.jit(lambda x: x * 2.0), rnp.ones(3), put(name, [1.0, 1.0, 1.0])
     for _ in range(5):
         assert f(host).device.name == "cpu:0"
-        assert f(there).device.name == name
+        assert f(x_on_device).device.name == name
 
 
 @devices
@@ -171,12 +171,12 @@ def test_a_result_may_be_the_next_argument(name: str):
 def test_one_buffer_may_be_two_arguments_and_then_one(name: str):
     a, b = put(name, [1.0, 2.0]), put(name, [10.0, 20.0])
     f = warm(rune.jit(lambda x, y: 2.0 * x + y), a, b)
-    for x, y, wanted in ((a, b, [12, 24]), (a, a, [3, 6]), (b, a, [21, 42]), (b, b, [30, 60])):
-        same(np.array(wanted, np.float32), np.asarray(f(x, y)))
+    for x, y, reference in ((a, b, [12, 24]), (a, a, [3, 6]), (b, a, [21, 42]), (b, b, [30, 60])):
+        same(np.array(reference, np.float32), np.asarray(f(x, y)))
 
 
 @devices
-def test_a_result_that_is_an_argument_is_memory_of_its_own(name: str):
+def test_a_result_that_is_an_argument_has_its_own_memory(name: str):
     x = put(name, [1.0, 2.0])
     f = warm(rune.jit(lambda x: (x, x + 1.0)), x)
     first, second = f(x)
@@ -199,10 +199,10 @@ def test_a_loop_that_the_host_decides_is_right_again_and_again(name: str):
     f = rune.jit(lambda x: rune.lax.while_loop(lambda s: rnp.sum(s) < 100.0, lambda s: s * 2.0, x))
     for start in (1.0, 3.0, 200.0, 0.25):
         for _ in range(4):
-            wanted = np.full(5, start, np.float32)
-            while wanted.sum() < 100:
-                wanted = wanted * 2
-            same(wanted, np.asarray(f(put(name, np.full(5, start)))))
+            reference = np.full(5, start, np.float32)
+            while reference.sum() < 100:
+                reference = reference * 2
+            same(reference, np.asarray(f(put(name, np.full(5, start)))))
 
 
 @devices
@@ -224,13 +224,13 @@ def test_threads_call_one_function_each_with_its_own_values(name: str):
 
     def work(number: int) -> list[tuple[np.ndarray, np.ndarray]]:
         x = np.full(33, 0.01 * number, np.float32)
-        there = put(name, x)
-        return [(several_in_numpy(x), np.asarray(f(there))) for _ in range(30)]
+        x_on_device = put(name, x)
+        return [(several_in_numpy(x), np.asarray(f(x_on_device))) for _ in range(30)]
 
     with ThreadPoolExecutor(4) as threads:
         for pairs in threads.map(work, range(4)):
-            for wanted, result in pairs:
-                near(wanted, result, relative=1e-4, why="sums in another order")
+            for reference, result in pairs:
+                near(reference, result, relative=1e-4, why="sums in another order")
 
 
 @devices
@@ -239,16 +239,16 @@ def test_threads_call_functions_of_many_sizes_at_once(name: str):
 
     def work(n: int) -> None:
         x = np.linspace(0, 0.1, n, dtype=np.float32)
-        there = put(name, x)
+        x_on_device = put(name, x)
         for _ in range(20):
-            near(several_in_numpy(x), np.asarray(f(there)), relative=1e-4, why="sums in another order")
+            near(several_in_numpy(x), np.asarray(f(x_on_device)), relative=1e-4, why="sums in another order")
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, SIZES))
 
 
 @devices
-def test_memory_comes_back_and_calls_end(name: str):
+def test_memory_is_freed_and_calls_end(name: str):
     backend: Any = rune.backends.device_named(name).backend
     x = put(name, np.ones(64))
     f = warm(rune.jit(several), x)
@@ -285,26 +285,26 @@ def test_short_memory_is_the_same_error_as_in_a_general_call(name: str, monkeypa
 def test_an_interrupted_row_of_calls_leaves_the_device_whole(name: str):
     x = put(name, np.full(33, 0.01))
     f = warm(rune.jit(several), x)
-    wanted = np.asarray(f(x))
+    reference = np.asarray(f(x))
 
     interrupts = sum(is_interrupted(lambda: f(x), 1e-5 * (1 + k)) for k in range(60))
 
     assert interrupts
-    same(wanted, np.asarray(f(x)))
+    same(reference, np.asarray(f(x)))
 
 
 def test_a_submission_that_an_interrupt_hid_is_known_again_before_the_next():
     x = put("vulkan:0", np.full(33, 0.01))
     f = warm(rune.jit(several), x)
-    wanted, opened = np.asarray(f(x)), rune.backends.device_named("vulkan:0").backend.session()  # type: ignore[attr-defined]
+    reference, session = np.asarray(f(x)), rune.backends.device_named("vulkan:0").backend.session()  # type: ignore[attr-defined]
     _ = f(x)
-    submitted = opened.device.submissions
+    submission_count = session.device.submissions
 
     # As if the interrupt had come between the driver's answer and its being noted.
-    opened.device.submissions, opened.device._is_unsure = submitted - 1, True
+    session.device.submissions, session.device._is_unsure = submission_count - 1, True
 
-    same(wanted, np.asarray(f(x)))
-    assert opened.device.submissions > submitted
+    same(reference, np.asarray(f(x)))
+    assert session.device.submissions > submission_count
 
 
 def is_interrupted(call: Callable[[], object], seconds: float) -> bool:
@@ -348,7 +348,7 @@ def test_other_settings_are_heard(name: str):
 
 
 @devices
-def test_profiled_calls_are_timed_though_others_are_native(name: str):
+def test_profiled_calls_are_timed_even_if_others_are_native(name: str):
     x = put(name, np.ones(8))
     f = warm(rune.jit(lambda x: rnp.cumsum(x)), x)
     with rune.debug.profile() as profile:
@@ -380,19 +380,19 @@ def tangled(seed: int) -> Callable[[Any, Any], Any]:
 @pytest.mark.parametrize("seed", range(6 if IS_WHOLE else 3))
 def test_tangled_steps_give_the_same_again_and_again(name: str, seed: int):
     f, x = tangled(seed), np.linspace(0, 1, 37, dtype=np.float32)
-    compiled, there = rune.jit(lambda x: f(x, rnp)), put(name, x)
+    program, x_on_device = rune.jit(lambda x: f(x, rnp)), put(name, x)
     for _ in range(4):
-        for wanted, result in zip(f(x, np), compiled(there), strict=True):
-            near(wanted, np.asarray(result), relative=1e-4, why="sums in another order")
+        for reference, result in zip(f(x, np), program(x_on_device), strict=True):
+            near(reference, np.asarray(result), relative=1e-4, why="sums in another order")
 
 
 @devices
 @pytest.mark.parametrize("seed", range(3))
 def test_tangled_steps_may_write_over_what_is_donated(name: str, seed: int):
     f, x = tangled(seed), np.linspace(0, 1, 37, dtype=np.float32)
-    compiled = rune.jit(lambda x, y: (*f(x, rnp), x + y, x * y), donate_argnums=(0, 1))
+    program = rune.jit(lambda x, y: (*f(x, rnp), x + y, x * y), donate_argnums=(0, 1))
     for k in range(4):
         y = np.full(37, k, np.float32)
-        results = compiled(put(name, x), put(name, y))
-        for wanted, result in zip((*f(x, np), x + y, x * y), results, strict=True):
-            near(wanted, np.asarray(result), relative=1e-4, why="sums in another order")
+        results = program(put(name, x), put(name, y))
+        for reference, result in zip((*f(x, np), x + y, x * y), results, strict=True):
+            near(reference, np.asarray(result), relative=1e-4, why="sums in another order")

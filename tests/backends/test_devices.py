@@ -1,6 +1,6 @@
-"""What every device executor does alike: kernels, plans, arguments, memory, threads, absence.
+"""Claims about every device executor: kernels, plans, arguments, memory, threads, absence.
 
-On each one that is here; CUDA over a driver that does not exist (cuda/fake.py), Vulkan also with
+On each executor present; CUDA with a fake driver (cuda/fake.py), Vulkan also with
 memory that the host does not see, and all that may be watched also with launches in parts. Integers
 and moved bits are equal bit for bit. What is special to one executor is in a file of its own.
 """
@@ -169,7 +169,7 @@ def chain() -> Plan:
     return Plan("chain", "", (VECTOR,), results, steps, {"double": DOUBLE}, 2048, SOURCES)
 
 
-def test_one_compiled_plan_serves_every_size_and_keeps_its_arena_apart(device: Any):
+def test_one_compiled_plan_covers_every_size_and_keeps_its_arena_apart(device: Any):
     executable = device.record(chain())
 
     for size in (1, 7, 100, 3):
@@ -192,7 +192,7 @@ def test_a_wrong_dtype_or_number_of_arguments_is_refused(device: Any):
         executable([])
 
 
-def test_a_donated_argument_lends_its_memory_only_where_the_caller_says_so(device: Any):
+def test_a_donated_argument_lends_its_memory_only_if_the_caller_donates_it(device: Any):
     code = replace(DOUBLE, aliases=(("x", "y"),))
     shapes = {"x": (n,), "y": (n,)}
     executable = device.record(plan_of(code, shapes, SOURCES, donations=[(0, 0)]))
@@ -200,9 +200,9 @@ def test_a_donated_argument_lends_its_memory_only_where_the_caller_says_so(devic
 
     (fresh,) = executable([x])
     assert fresh.memory is not x.memory
-    (lent,) = executable([x], donated=(0,))
-    assert lent.memory is x.memory
-    same(np.full(4, 2, np.float32), device.copy_out(lent, lent.type))
+    (in_place,) = executable([x], donated=(0,))
+    assert in_place.memory is x.memory
+    same(np.full(4, 2, np.float32), device.copy_out(in_place, in_place.type))
 
 
 def test_a_routine_that_the_executor_lacks_is_refused(device: Any):
@@ -229,7 +229,7 @@ def test_a_callback_may_copy_to_the_device_that_waits_for_it(device: Any):
 # --- memory -----------------------------------------------------------------------------------
 
 
-def test_every_dtype_goes_there_and_back_whatever_the_shape(device: Any):
+def test_every_dtype_makes_the_round_trip_in_any_shape(device: Any):
     for dtype in sorted(device.target.program_dtypes, key=dtypes.short):
         for shape in ((), (0, 3), (2, 3)):
             x = np.ones(shape, dtype)
@@ -248,16 +248,16 @@ def test_a_host_array_may_change_once_it_is_copied(device: Any):
     same(before, device.copy_out(buffer, buffer.type))
 
 
-def test_out_of_memory_says_asked_and_used(device: Any):
+def test_out_of_memory_states_requested_and_used_bytes(device: Any):
     limit = r"(one buffer has at most \d+ B, )?"
-    wanted = rf"cannot allocate 4398046511104 B on {device.target.name} \({limit}used"
+    pattern = rf"cannot allocate 4398046511104 B on {device.target.name} \({limit}used"
 
-    with pytest.raises(OutOfMemory, match=wanted):
+    with pytest.raises(OutOfMemory, match=pattern):
         device.alloc(ArrayType((1 << 40,), dtypes.f32))
 
 
 def settle(device: Any) -> None:
-    """Give back what nobody refers to: a driver does once the work that uses it has ended."""
+    """Free unreferenced memory: a driver does so once the work that uses it has ended."""
     gc.collect()
     device.synchronize()
 
@@ -277,7 +277,7 @@ def test_memory_is_given_back_with_the_last_buffer_and_not_held_by_the_last_call
     assert device.memory_stats().live_bytes == before - size_class(200)
 
 
-def test_where_memory_is_the_hosts_no_more_than_256_mib_wait_to_be_used_again(device: Any):
+def test_a_device_in_host_memory_caches_at_most_256_mib(device: Any):
     if not device.target.is_processor:
         pytest.skip("memory of its own")
 
@@ -299,7 +299,7 @@ def doubled_to_100(x: Any) -> Any:
 
 def test_eight_threads_mix_nothing_up(device: Any):
     plans = [chain(), lower(program_of(doubled_to_100, f32(4)), device.target)]
-    four_times, doubled = map(device.record, plans)
+    four_times, while_loop = map(device.record, plans)
     wrong: list[Any] = []
 
     def result(executable: Any, x: np.ndarray) -> np.ndarray:
@@ -311,7 +311,7 @@ def test_eight_threads_mix_nothing_up(device: Any):
             x = np.full(4, 100 * seed + k + 1, np.float32)
             if (result(four_times, x) != 4 * x).any():
                 wrong.append((seed, k))
-            if (result(doubled, x / 800) != x / 800 * 2 ** np.ceil(np.log2(2e4 / x))).any():
+            if (result(while_loop, x / 800) != x / 800 * 2 ** np.ceil(np.log2(2e4 / x))).any():
                 wrong.append((seed, k, "while"))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
@@ -326,7 +326,7 @@ def test_eight_threads_mix_nothing_up(device: Any):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_driver_is_imported_without_a_warning_and_where_there_is_no_display(name: str):
+def test_the_driver_is_imported_without_a_warning_and_without_a_display(name: str):
     if name == "cuda" and cuda_emulator.SWITCH in os.environ:
         pytest.skip("another process has no emulated device")
     with opened(name):
@@ -339,9 +339,9 @@ def test_the_driver_is_imported_without_a_warning_and_where_there_is_no_display(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
 
     command = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

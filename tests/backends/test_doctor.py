@@ -1,4 +1,4 @@
-"""doctor: the text says what is here and works, what is missing, and the command that gets it."""
+"""doctor: the text lists what works, what is missing, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rune.backends.doctor import NEEDS
 def test_every_executor_is_named_with_its_devices_or_why_there_is_none():
     report = rune.doctor()
 
-    shown = {d.name for e in report.executors for d in e.devices}
-    assert shown == {d.name for d in rune.devices()}
+    names = {d.name for e in report.executors for d in e.devices}
+    assert names == {d.name for d in rune.devices()}
     assert {e.name: e.why for e in report.executors if not e.devices} == rune.missing()
 
 
@@ -136,7 +136,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("case", SAID)
-def test_a_command_is_said_once(case: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_command_is_printed_once(case: str, monkeypatch: pytest.MonkeyPatch):
     name, is_installed, why, golden = SAID[case]
     monkeypatch.setattr(doctor, "_version", lambda name: f"{name} 1.0" if is_installed else None)
     monkeypatch.setattr(backends, "missing", lambda: {name: why})
@@ -145,7 +145,7 @@ def test_a_command_is_said_once(case: str, monkeypatch: pytest.MonkeyPatch):
     assert executor == inspect.cleandoc(golden)
 
 
-def test_a_device_that_fails_says_how(monkeypatch: Any):
+def test_a_device_that_fails_reports_how(monkeypatch: Any):
     def broken(self: Any, plan: Any) -> Any:
         raise RuntimeError("the driver is upset\nvery")
 
@@ -166,7 +166,7 @@ def test_a_device_that_computes_wrongly_is_found(monkeypatch: Any):
     assert "FAILS (1..8 doubled is not 2..16)" in str(rune.doctor())
 
 
-def test_what_a_driver_lacks_stands_below_the_device(monkeypatch: Any):
+def test_the_report_lists_what_a_driver_lacks_below_its_device(monkeypatch: Any):
     kind = type(backends.device_named("reference:0").backend)
     monkeypatch.setattr(kind, "lacks", lambda self: ("no loops in graphs, the host walks them (why)",), raising=False)
 
@@ -174,9 +174,9 @@ def test_what_a_driver_lacks_stands_below_the_device(monkeypatch: Any):
 
 
 def test_every_executor_of_rune_that_needs_something_has_a_command():
-    driven = set(backends._NAMES) - {"reference", "null"}
+    with_drivers = set(backends._NAMES) - {"reference", "null"}
 
-    assert driven <= set(NEEDS)
+    assert with_drivers <= set(NEEDS)
     assert all("pip install" in needs.install for needs in NEEDS.values())
 
 

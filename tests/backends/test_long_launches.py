@@ -69,8 +69,8 @@ def opened(request: pytest.FixtureRequest) -> Opening:
 
 
 @pytest.mark.parametrize("launch_groups", [65535, 7])
-def test_parts_of_a_launch_change_each_element_once(opened: Opening, launch_groups: int):
-    backend = opened(POINTS // 2, launch_groups=launch_groups)
+def test_parts_of_a_launch_change_each_element_once(open_backend: Opening, launch_groups: int):
+    backend = open_backend(POINTS // 2, launch_groups=launch_groups)
     executable = backend.record(plan_of(IN_PLACE, donations=[(0, 0)]))
     x = backend.copy_in(X)
     for _ in range(5):
@@ -80,11 +80,11 @@ def test_parts_of_a_launch_change_each_element_once(opened: Opening, launch_grou
 
 
 @pytest.mark.parametrize("bound", [1, 200, 5000])
-def test_workgroups_along_several_axes_are_divided(opened: Opening, bound: int):
+def test_workgroups_along_several_axes_are_divided(open_backend: Opening, bound: int):
     x, y = np.arange(6720, dtype=np.int32), np.empty(6720, np.int32)
     interpret(GROUPS, [x, y])
 
-    same([y], run(opened(bound), plan_of(GROUPS), x))
+    same([y], run(open_backend(bound), plan_of(GROUPS), x))
 
 
 def grown(x: Any) -> Any:
@@ -97,9 +97,9 @@ def grown(x: Any) -> Any:
     return control.while_loop(lambda s: s[0] < 7, step, (0, x))[1]
 
 
-def test_launches_within_loops_and_branches_are_divided_too(opened: Opening):
+def test_launches_within_loops_and_branches_are_divided_too(open_backend: Opening):
     program = rune.make_program(grown)(rnp.asarray(X))
-    backend = opened(POINTS)
+    backend = open_backend(POINTS)
     expected = X
     for i in range(7):
         expected = expected + 1 if i % 2 else expected * 2
@@ -107,9 +107,9 @@ def test_launches_within_loops_and_branches_are_divided_too(opened: Opening):
     same([expected], run(backend, lower(program, backend.target), X))
 
 
-def test_a_call_is_the_same_when_it_is_played_again(opened: Opening):
+def test_a_call_is_the_same_when_it_is_played_again(open_backend: Opening):
     program = rune.make_program(lambda x: rnp.cumsum(rnp.cumsum(x)[::-1]))(rnp.asarray(X))
-    backend = opened(POINTS)
+    backend = open_backend(POINTS)
     executable = backend.record(lower(program, backend.target))
     expected = np.cumsum(np.cumsum(X, dtype=np.int32)[::-1], dtype=np.int32)
 
@@ -118,10 +118,10 @@ def test_a_call_is_the_same_when_it_is_played_again(opened: Opening):
         same(expected, backend.copy_out(y, y.type))
 
 
-def test_a_profile_counts_a_launch_in_parts_as_one(opened: Opening):
-    backend = opened(POINTS)
-    staged = stages(rune.make_program(lambda x: x * 3 + 1)(rnp.asarray(X)), backend.target)
-    executable = record(staged, backend.target.name, backend)
+def test_a_profile_counts_a_launch_in_parts_as_one(open_backend: Opening):
+    backend = open_backend(POINTS)
+    lowering = stages(rune.make_program(lambda x: x * 3 + 1)(rnp.asarray(X)), backend.target)
+    executable = record(lowering, backend.target.name, backend)
     with rune.debug.profile() as profile:
         executable([backend.copy_in(X)])
 

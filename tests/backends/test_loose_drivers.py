@@ -1,4 +1,4 @@
-"""Devices that are said to compute loosely: their quotients, roots and comparisons are NumPy's.
+"""Devices declared to compute loosely: their quotients, roots and comparisons are NumPy's.
 
 Each GPU driver here, and Mesa's CPU devices as if they were such, run what Target.loose asks for.
 Denormal numbers are among the operands: of these operations alone WebGPU has to keep them.
@@ -38,7 +38,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def on_loose(name: str) -> Any:
-    """The first device of a backend, opened with a target that says so."""
+    """The first device of a backend, opened with a target that declares this."""
     targets, why = BACKENDS[name].probe()
     if not targets:
         pytest.skip(f"no device: {why}")

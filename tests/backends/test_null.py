@@ -50,9 +50,9 @@ def plan(*steps: Step, arena_bytes: Size = 8 * n, **changes) -> Plan:
 
 
 def refused(broken: Plan) -> str:
-    with pytest.raises(CheckError, match="plan f: cannot") as caught:
+    with pytest.raises(CheckError, match="plan f: cannot") as error:
         null.check_plan(broken)
-    return str(caught.value).splitlines()[0]
+    return str(error.value).splitlines()[0]
 
 
 def test_a_correct_plan_is_accepted():
@@ -203,7 +203,7 @@ def test_a_call_gives_results_of_the_right_type(device):
     assert device.copy_out(y, y.type).shape == (7,)
 
 
-def test_a_donated_buffer_is_gone(device):
+def test_a_donated_buffer_is_deleted(device):
     executable = device.record(in_place())
     x = device.copy_in(np.ones(7, np.float32))
     executable([x])

@@ -1,4 +1,4 @@
-"""Which executors the tests run on: all but cuda where RUNE_TEST_ALL is set, as it is in CI.
+"""The executors that the tests run on: all but cuda if RUNE_TEST_ALL is set, as in CI.
 
 So are the programs that judge what is compiled: spirv-val, NVIDIA's compiler, and the validation
 layer, under which all of Vulkan then runs (tests/conftest.py).
@@ -21,14 +21,14 @@ in_ci = pytest.mark.skipif("RUNE_TEST_ALL" not in os.environ, reason="executors 
 
 
 @in_ci
-def test_every_executor_that_needs_no_hardware_is_there():
+def test_every_executor_that_needs_no_hardware_is_present():
     present = {device.name.split(":")[0] for device in rune.devices()}
 
     assert present >= EXPECTED, rune.missing()
 
 
 @in_ci
-def test_what_judges_compiled_code_is_there():
+def test_the_tools_that_validate_compiled_code_are_present():
     assert shutil.which("spirv-val")
     assert find_spec("cuda.bindings.nvrtc")
     assert os.environ["RUNE_VULKAN_VALIDATION"] == "1"

@@ -87,9 +87,9 @@ def test_a_donated_argument_lends_its_memory(device):
 
     (fresh,) = executable([x])
     assert not np.shares_memory(fresh, x)
-    (lent,) = executable([x], donated=(0,))
-    assert np.shares_memory(lent, x)
-    same(np.full(4, 2, np.float32), lent)
+    (in_place,) = executable([x], donated=(0,))
+    assert np.shares_memory(in_place, x)
+    same(np.full(4, 2, np.float32), in_place)
 
 
 def test_a_race_is_found_when_the_plan_runs(device):

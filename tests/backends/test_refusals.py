@@ -1,4 +1,4 @@
-"""What a driver, or another library, says no to is refused in rune's own words."""
+"""Refusals of drivers and of other libraries become rune's own errors."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_any_other_refusal_of_a_cuda_driver_says_the_function_and_the_code(monke
         cuda_driver.call("function")
 
 
-def test_a_refusal_of_nvidias_compiler_says_the_function_and_the_code(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_of_nvidias_compiler_names_the_function_and_the_code(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compiler, "_nvrtc", lambda: driver_of(Code(5)))
 
     with pytest.raises(CompileError, match=r"cuda: cannot call function \(WHY\)"):
@@ -146,20 +146,20 @@ def refuse() -> None:
 # --- other processes --------------------------------------------------------------------------
 
 
-def test_a_device_of_another_process_cannot_be_opened_here():
+def test_a_device_of_another_process_cannot_be_opened():
     with pytest.raises(DeviceError, match=r"device: cannot use 1/cpu:0 here \(it belongs to another process\)"):
         ELSEWHERE.open_device(named("1/cpu:0"))
 
 
-def test_a_missing_library_of_mpi_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_mpi_library_is_reported_with_its_install_command(monkeypatch: pytest.MonkeyPatch):
     def missing(name: str) -> None:
         raise RuntimeError("cannot load MPI library")
 
     monkeypatch.setattr(mpi, "import_module", missing)
 
-    with pytest.raises(DistributedError, match=r"distributed: cannot load MPI \(cannot load MPI library\)") as caught:
+    with pytest.raises(DistributedError, match=r"distributed: cannot load MPI \(cannot load MPI library\)") as error:
         mpi._mpi()
-    assert caught.value.hint == "pip install 'rune-ml[distributed]'"
+    assert error.value.hint == "pip install 'rune-ml[distributed]'"
 
 
 def test_a_process_that_raises_the_alarm_ends_the_wait_of_the_others():
@@ -173,7 +173,7 @@ def test_a_process_that_raises_the_alarm_ends_the_wait_of_the_others():
 # --- the cache on disk ------------------------------------------------------------------------
 
 
-def test_a_cache_in_the_home_of_nobody_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch):
+def test_a_cache_in_the_home_of_an_unknown_user_is_refused_by_name(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("RUNE_CACHE_DIR", "~no_such_user_of_rune/cache")
 
     with pytest.raises(disk_cache.Unusable, match="'~no_such_user_of_rune/cache'"):

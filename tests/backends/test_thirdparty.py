@@ -30,15 +30,15 @@ SOURCES = sorted((PACKAGE / "rune_pyloops").glob("*.py"))
 
 def python(*args: object, path: Path, cwd: Path = ROOT) -> str:
     """What a fresh interpreter prints, `path` being where it looks for packages as well."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *map(str, args)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(path)},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +64,10 @@ def test_it_is_listed_and_passes_its_own_tests_and_the_conformance_tests(install
         path=installed,
     )
 
-    passed = re.search(r"(\d+) passed", out)
+    pass_count = re.search(r"(\d+) passed", out)
     assert re.search(r"executors: .*pyloops:0", out)
-    assert passed is not None
-    assert int(passed[1]) > 2 * len(rune.ops.PRIMITIVES)
+    assert pass_count is not None
+    assert int(pass_count[1]) > 2 * len(rune.ops.PRIMITIVES)
 
 
 def test_a_call_on_another_device_imports_neither_the_package_nor_a_driver(installed: Path):
@@ -85,18 +85,18 @@ print([m for m in ("rune_pyloops", "pyopencl") if m in sys.modules])
 
 def test_the_code_of_the_manual_is_the_packages_own():
     code = "\n".join(f.read_text() for f in (*SOURCES, PACKAGE / "pyproject.toml"))
-    shown = re.findall(r"^```(?:python|toml)\n(.*?)^```", MANUAL, re.M | re.S)
+    blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```", MANUAL, re.M | re.S)
 
-    assert len(shown) > 5
-    assert [block for block in shown if block not in code] == []
+    assert len(blocks) > 5
+    assert [block for block in blocks if block not in code] == []
 
 
 def test_the_package_imports_only_what_the_manual_names():
     table = MANUAL[MANUAL.index("## What it may import") :]
-    named = {m for row in re.findall(r"^\| (`.*?) \|", table, re.M) for m in _modules(row)}
-    used = {m for file in SOURCES for m in _imports(file) if m.split(".")[0] == "rune"}
+    modules_in_manual = {m for row in re.findall(r"^\| (`.*?) \|", table, re.M) for m in _modules(row)}
+    imports = {m for file in SOURCES for m in _imports(file) if m.split(".")[0] == "rune"}
 
-    assert used - named - {"rune"} == set()
+    assert imports - modules_in_manual - {"rune"} == set()
 
 
 def test_the_package_is_shorter_than_five_hundred_lines():
@@ -171,5 +171,5 @@ def test_broken_backends_leave_the_others_as_they_are(listed: Any):
         ("cpu of another_cpu", "another backend has the name cpu"),
     ],
 )
-def test_what_is_broken_is_a_reason_in_words(listed: Any, name: str, why: str):
+def test_a_broken_backend_is_listed_with_a_reason(listed: Any, name: str, why: str):
     assert listed[1][name] == why

@@ -1,4 +1,4 @@
-"""Functions with control flow, each beside the Python loop or branch that it stands for.
+"""Functions with control flow, each with the equivalent Python loop or branch.
 
 A case is a smooth function of three arrays in f64: `w` f64[3], `h` f64[3], `xs` f64[4,3]. Its twin
 is written with Python's `for`, `while` and `if` over the same operations: tests hold values,
@@ -24,7 +24,7 @@ from tests.support.oracle import Oracle
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Control flow as its meaning says, step by step, with nothing compiled."""
+    """Control flow interpreted step by step, with nothing compiled."""
     with use(Oracle(current())):
         yield
 

@@ -61,7 +61,7 @@ def test_no_program_outlives_the_jitted_function_that_it_was_made_for(name: str)
 
 
 def sizes() -> int:
-    """How many sizes that are no plain numbers are alive, and parts of such."""
+    """The number of live symbolic sizes, and of their parts."""
     gc.collect()
     return sum(isinstance(obj, Interned) for obj in gc.get_objects())
 
@@ -101,9 +101,9 @@ def test_a_jitted_function_forgets_and_answers_as_before():
 
     rune.clear_caches()
     with rune.counting() as counts:
-        again = f(X)
+        second = f(X)
 
-    same(np.asarray(first), again)
+    same(np.asarray(first), second)
     assert (counts.traces, counts.compiles) == (1, 1)
 
 

@@ -43,7 +43,7 @@ WAYS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("place", ROOTS)
-def test_what_a_function_closes_over_may_be_differentiated(place: str, way: str):
+def test_the_root_can_be_differentiated_in_values_that_the_functions_close_over(place: str, way: str):
     transform, expected = WAYS[way]
 
     result = transform(ROOTS[place])(np.float32(4.0))
@@ -80,7 +80,7 @@ def test_auxiliary_values_are_constants_of_any_dtype(wrap: Any):
     assert (aux["key"] == key, float(aux["wide"]), aux["count"].dtype) == (True, 1 / 3, np.int8)
 
 
-def test_what_the_solver_closes_over_does_not_move_the_root():
+def test_a_value_that_the_solver_closes_over_does_not_move_the_root():
     def root(a: Any) -> Any:
         return lax.custom_root(lambda x: x * x - 9.0, 1.0, lambda f, x: newton(f, x + a), lambda g, y: y / g(1.0))
 

@@ -1,6 +1,6 @@
 """Derivatives through loops and branches, of both modes and of second order.
 
-They agree with those of the Python loops that the functions stand for, which are written out step
+They agree with those of the equivalent Python loops, which are written out step
 by step; reverse is the adjoint of forward; and what a rule writes down passes the check.
 """
 
@@ -125,7 +125,7 @@ def test_second_derivatives_agree_in_every_order_of_modes(case: Case):
 
 
 @every_case
-def test_what_the_rules_write_passes_the_check_and_reads_back(case: Case):
+def test_programs_that_the_rules_write_pass_the_check_and_read_back(case: Case):
     args, tangents, weights = problem(case)
     function = weighted(case.function, weights)
 
@@ -225,7 +225,7 @@ def test_only_one_of_several_arguments_is_differentiated():
         near(twin(w, h, xs), gradients, relative=1e-9, absolute=1e-12, why=F64)
 
 
-def test_what_is_infinite_in_the_branch_not_taken_does_not_reach_the_gradient():
+def test_an_infinity_in_the_branch_not_taken_does_not_reach_the_gradient():
     def function(x: Any) -> Any:
         return rune.cond(x > 0.0, rnp_sqrt, lambda v: -v, x)
 

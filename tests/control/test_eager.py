@@ -15,7 +15,7 @@ from tests.support.arrays import array
 X = array([0.5, 1.0, 2.0])
 
 
-# --- programs written alike are one --------------------------------------------------------------
+# --- equal programs are compiled once ------------------------------------------------------------
 
 
 def eager(xs: Any) -> Any:
@@ -125,7 +125,7 @@ def test_the_nan_check_names_the_operation_inside_a_loop():
         return rune.scan(step, x, None, length=4)[0]
 
     for run in (function, rune.jit(function)):
-        with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError) as caught:
+        with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError) as error:
             run(array(2.0))
-        assert "sqrt: found NaN" in str(caught.value)
-        assert "# here" in str(caught.value)
+        assert "sqrt: found NaN" in str(error.value)
+        assert "# here" in str(error.value)

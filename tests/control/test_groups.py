@@ -33,7 +33,7 @@ def test_values_come_in_the_order_of_the_fields():
     assert Outer([1, 2], Pair(3, [4, 5])).flat() == [1, 2, 3, 4, 5]
 
 
-def test_an_absent_group_has_no_values():
+def test_a_group_of_none_has_no_values():
     assert Outer([1, 2], None).flat() == [1, 2]
 
 

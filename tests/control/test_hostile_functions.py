@@ -12,7 +12,7 @@ from rune.errors import ArgumentError, OutOfMemory, ShapeError, TransformError
 
 
 @pytest.mark.parametrize("condition", [None, {}, (), [], 1.0, (True,), rnp.ones(2, bool)], ids=str)
-def test_a_condition_that_is_no_bool_is_refused(condition: Any):
+def test_a_condition_that_is_not_a_bool_is_refused(condition: Any):
     with pytest.raises(TransformError, match="while_loop: cannot go on while cond_fun gives"):
         rune.while_loop(lambda x: condition, lambda x: x + 1, 0)
 
@@ -37,6 +37,6 @@ def test_an_axis_beyond_every_index_is_refused(wrap: Any, n: int):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_what_no_address_reaches_does_not_fit_into_memory(wrap: Any):
+def test_an_array_beyond_all_addresses_raises_out_of_memory(wrap: Any):
     with pytest.raises(OutOfMemory):
         wrap(lambda: rnp.sort(rnp.zeros((2**40, 2**20)))[3, 4])()

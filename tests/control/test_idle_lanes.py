@@ -26,25 +26,25 @@ CHOICES = [c for c in itertools.product((True, False), repeat=3) if any(c)]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-def lanes_of(batched: Sequence[bool]) -> list[Any]:
+def lanes_of(has_lanes: Sequence[bool]) -> list[Any]:
     """Three lanes of every batched argument, in which branches and steps differ."""
     rows = [arguments(seed) for seed in (0, 3, 4)]
     return [
-        array(np.stack([np.asarray(x) for x in column])) if b else column[0] for column, b in zip(zip(*rows), batched)
+        array(np.stack([np.asarray(x) for x in column])) if b else column[0] for column, b in zip(zip(*rows), has_lanes)
     ]
 
 
-def lane(args: Sequence[Any], batched: Sequence[bool], number: int) -> list[Any]:
-    return [array(np.asarray(a)[number]) if b else a for a, b in zip(args, batched)]
+def lane(args: Sequence[Any], has_lanes: Sequence[bool], number: int) -> list[Any]:
+    return [array(np.asarray(a)[number]) if b else a for a, b in zip(args, has_lanes)]
 
 
-def in_axes(batched: Sequence[bool]) -> tuple[int | None, ...]:
-    return tuple(0 if b else None for b in batched)
+def in_axes(has_lanes: Sequence[bool]) -> tuple[int | None, ...]:
+    return tuple(0 if b else None for b in has_lanes)
 
 
-def stacked(function: Callable[..., Any], args: Sequence[Any], batched: Sequence[bool]) -> Any:
+def stacked(function: Callable[..., Any], args: Sequence[Any], has_lanes: Sequence[bool]) -> Any:
     """What a Python loop over the lanes gives."""
-    rows = [function(*lane(args, batched, i)) for i in range(3)]
+    rows = [function(*lane(args, has_lanes, i)) for i in range(3)]
     return tree.map(lambda *xs: np.stack([np.asarray(x) for x in xs]), *rows)
 
 
@@ -54,41 +54,41 @@ def total(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @every_case
 def test_a_lane_is_the_function_of_that_lane(case: Case):
-    for batched in CHOICES:
-        args = lanes_of(batched)
+    for has_lanes in CHOICES:
+        args = lanes_of(has_lanes)
 
         with interpreted():
-            lanes = rune.vmap(flat(case.function), in_axes(batched))(*args)
+            lanes = rune.vmap(flat(case.function), in_axes(has_lanes))(*args)
 
-        near(stacked(flat(case.twin), args, batched), lanes, relative=1e-11, why=F64)
+        near(stacked(flat(case.twin), args, has_lanes), lanes, relative=1e-11, why=F64)
 
 
 @every_case
 def test_a_lane_of_the_gradient_is_the_gradient_of_that_lane(case: Case):
     numbers = (0, 1, 2)
-    for batched in CHOICES[::3]:
-        args = lanes_of(batched)
+    for has_lanes in CHOICES[::3]:
+        args = lanes_of(has_lanes)
 
         with interpreted():
             gradient = rune.grad(total(case.function), argnums=numbers)
-            gradients = rune.vmap(gradient, in_axes(batched))(*args)
+            gradients = rune.vmap(gradient, in_axes(has_lanes))(*args)
 
         twin = rune.grad(total(case.twin), argnums=numbers)
-        near(stacked(twin, args, batched), gradients, relative=1e-9, absolute=1e-11, why=F64)
+        near(stacked(twin, args, has_lanes), gradients, relative=1e-9, absolute=1e-11, why=F64)
 
 
 @every_case
 def test_the_gradient_of_all_lanes_is_that_of_every_lane(case: Case):
     numbers = (0, 1, 2)
-    for batched in ((True, True, True), (False, True, False)):
-        args = lanes_of(batched)
+    for has_lanes in ((True, True, True), (False, True, False)):
+        args = lanes_of(has_lanes)
 
-        lanes = rune.vmap(total(case.function), in_axes(batched))
+        lanes = rune.vmap(total(case.function), in_axes(has_lanes))
         with interpreted():
             gradients = rune.grad(lambda *xs, f=lanes: f(*xs).sum(), argnums=numbers)(*args)
 
-        alone = stacked(rune.grad(total(case.twin), argnums=numbers), args, batched)
-        expected = [g if b else g.sum(0) for g, b in zip(alone, batched)]
+        alone = stacked(rune.grad(total(case.twin), argnums=numbers), args, has_lanes)
+        expected = [g if b else g.sum(0) for g, b in zip(alone, has_lanes)]
         near(expected, list(gradients), relative=1e-9, absolute=1e-11, why=F64)
 
 
@@ -187,14 +187,14 @@ def test_a_loop_in_a_branch_does_not_run_on_lanes_that_did_not_choose_it():
         same(np.array([-1, 0], np.float32), rune.vmap(choose)(array([-1.0, 0.0])))
         slopes = rune.vmap(rune.grad(choose))(array([-1.0, 2.0, 0.0]))
         same(np.array([1, 81, 1], np.float32), slopes)
-        summed = rune.grad(lambda xs: rune.vmap(choose)(xs).sum())(array([-1.0, 2.0, 0.0]))
-        same(np.array([1, 81, 1], np.float32), summed)
+        slopes_of_sum = rune.grad(lambda xs: rune.vmap(choose)(xs).sum())(array([-1.0, 2.0, 0.0]))
+        same(np.array([1, 81, 1], np.float32), slopes_of_sum)
 
 
-def test_no_lanes_at_all():
+def test_a_map_over_zero_lanes_is_empty():
     def choose(x: Any) -> Any:
-        grown = rune.while_loop(lambda v: v < 100.0, lambda v: v * 3.0, x)
-        return rune.cond(x > 0.0, rnp.sin, lambda v: v, grown)
+        power = rune.while_loop(lambda v: v < 100.0, lambda v: v * 3.0, x)
+        return rune.cond(x > 0.0, rnp.sin, lambda v: v, power)
 
     same(np.zeros(0, np.float32), rune.vmap(choose)(rnp.ones(0)))
 
@@ -268,7 +268,7 @@ def test_a_linear_map_of_a_loop_on_lanes_transposes():
     near(expected, cotangents, relative=1e-12, why="f64")
 
 
-def test_lanes_with_steps_of_their_own_are_linearized():
+def test_lanes_with_their_own_numbers_of_steps_are_linearized():
     def run(x: Any) -> Any:
         return rune.while_loop(lambda v: v < 10.0, lambda v: v * v, x)
 

@@ -60,7 +60,7 @@ def test_functions_see_values():
     assert values == [0, 0, 1, 3, 9]
 
 
-def test_a_branch_that_lanes_decide_stays_a_branch():
+def test_a_branch_that_depends_on_lanes_stays_a_branch():
     with rune.disable_jit():
         lanes = rune.vmap(lambda x: lax.cond(x > 2, lambda v: v, lambda v: -v, x))(X)
 

@@ -82,7 +82,7 @@ def test_residuals_that_no_step_changes_are_computed_once_before_the_loop(expect
 
     program = rune.make_program(rune.grad(loss, argnums=1))(2.0, 3.0)
 
-    # exp stands outside, and the backward loop reads it as it is: nothing is stacked.
+    # exp is computed outside, and the backward loop reads it unchanged: nothing is stacked.
     expect(
         program,
         """
@@ -111,8 +111,8 @@ def test_a_const_that_is_read_as_it_is_goes_to_the_backward_loop_unstacked():
     program = rune.make_program(rune.grad(loss, argnums=(0, 1)))(w, h)
 
     forward, backward = [e for e in program.equations if e.primitive.name == "scan"]
-    stacked = [v.type.shape for v in forward.results[1:]]
-    assert sorted(stacked) == [(50, 8), (50, 8)]  # the carry, and the derivative of tanh
+    stack_shapes = [v.type.shape for v in forward.results[1:]]
+    assert sorted(stack_shapes) == [(50, 8), (50, 8)]  # the carry, and the derivative of tanh
     assert program.inputs[0] in backward.operands
     assert (50, 8, 8) not in [v.type.shape for e in program.equations for v in e.results]
 
@@ -169,7 +169,7 @@ def test_rows_that_are_read_as_they_are_are_not_copied():
     assert program.inputs[1] in backward.operands
 
 
-def test_what_is_stacked_anyway_is_not_stacked_twice():
+def test_a_residual_that_is_also_a_result_is_not_stacked_twice():
     def loss(x: Any) -> Any:
         last, ys = rune.scan(lambda c, _: (c * c, c), x, None, length=5)
         return last + ys.sum()
@@ -216,8 +216,8 @@ def test_branches_share_the_slots_of_their_residuals():
 # --- unused results -----------------------------------------------------------------------------
 
 
-def needed(program: Program, *used: bool) -> Program:
-    smaller, _ = prune(program, used)
+def needed(program: Program, *uses: bool) -> Program:
+    smaller, _ = prune(program, uses)
     check_program(smaller)
     return smaller
 
@@ -359,8 +359,8 @@ def reading_others(program: Program) -> Iterator[Program]:
         for place, old in enumerate(equation.operands):
             for new in (v for v in bound if v is not old and v.type is old.type):
                 operands = (*equation.operands[:place], new, *equation.operands[place + 1 :])
-                changed = replace(equation, operands=operands)
-                body = (*program.equations[:number], changed, *program.equations[number + 1 :])
+                variant = replace(equation, operands=operands)
+                body = (*program.equations[:number], variant, *program.equations[number + 1 :])
                 yield program.with_equations(body, program.outputs)
         bound += equation.results
     for place, old in enumerate(program.outputs):
@@ -391,7 +391,7 @@ def chosen(which: int) -> Callable[..., Any]:
     return step
 
 
-def test_loops_whose_bodies_are_written_alike_but_read_other_values_are_two():
+def test_loops_with_equal_bodies_that_read_other_values_differ():
     start = 1.0, 2.0, 3.0
     lasts = [rune.scan(chosen(which), start, None, 1)[0][2] for which in (0, 1)]
 
@@ -402,8 +402,8 @@ def test_equal_parameters_of_different_types_are_different_programs():
     def scanned_with(reverse: Any) -> Any:
         program = rune.make_program(lambda x: rune.scan(lambda c, r: (c + r, c), 0.0, x))(X)
         equation = program.equations[-1]
-        changed = {**equation.params, "reverse": reverse}
-        new = type(equation)(equation.primitive, equation.operands, changed, equation.results)
+        params = {**equation.params, "reverse": reverse}
+        new = type(equation)(equation.primitive, equation.operands, params, equation.results)
         return program_key(program.with_equations([*program.equations[:-1], new], new.results))
 
     assert len({scanned_with(v) for v in (True, False, 0, 1, 0.0, 1.0)}) == 6

@@ -37,7 +37,7 @@ def test_no_rule_is_missing(primitive: HigherOrder):
         primitive.batch,
         primitive.lower or primitive.expand,
     ]
-    if primitive is not linear_solve:  # one solution, of which no part is known or left out
+    if primitive is not linear_solve:  # its solution cannot be partly known or partly unused
         rules += [primitive.partial_equation, primitive.dead_code]
 
     assert primitive.multiple_results
@@ -96,7 +96,7 @@ def in_cond(f: Any, x: Any) -> Any:
 
 @pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("around", [in_scan, in_while, in_cond], ids=lambda f: f.__name__)
-def test_functions_with_rules_of_their_own_keep_them_inside(inner: str, around: Any):
+def test_functions_with_custom_rules_keep_them_inside(inner: str, around: Any):
     f = INNER[inner]
 
     def function(x: Any) -> Any:
@@ -180,8 +180,8 @@ def test_a_while_loop_draws_as_a_scan_does():
 
 def test_draws_after_a_branch_do_not_depend_on_which_was_taken():
     def function(p: Any) -> Any:
-        drawn = rune.cond(p, lambda: rune.random.uniform() + rune.random.uniform(), lambda: 0.0)
-        return drawn, rune.random.uniform()
+        sample = rune.cond(p, lambda: rune.random.uniform() + rune.random.uniform(), lambda: 0.0)
+        return sample, rune.random.uniform()
 
     same(seeded(function, True)[1], seeded(function, False)[1])
     same(seeded(function, True), seeded(rune.jit(function), True))
@@ -214,7 +214,7 @@ def test_keys_are_scanned_over_and_chosen():
 
     _, draws = rune.scan(lambda c, k: (c, rune.random.normal(k)), None, keys)
     with interpreted():
-        chosen = rune.cond(True, lambda k: rune.random.normal(k), lambda k: 0.0, keys[1])
+        draw = rune.cond(True, lambda k: rune.random.normal(k), lambda k: 0.0, keys[1])
 
     same(np.stack([np.asarray(rune.random.normal(k)) for k in keys]), draws)
-    same(draws[1], chosen)
+    same(draws[1], draw)

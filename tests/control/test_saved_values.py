@@ -74,7 +74,7 @@ def residuals(function: Callable[..., Any], *args: Any) -> list[str]:
 
 
 def count(program: Program, name: str) -> int:
-    """How often a primitive stands in a program and in those it holds."""
+    """How often a primitive occurs in a program and in the programs that it holds."""
     own_count = sum(e.primitive.name == name for e in program.equations)
     return own_count + sum(count(p, name) for e in program.equations for p in subprograms(e))
 
@@ -86,45 +86,45 @@ def count(program: Program, name: str) -> int:
     ("policy", "expected"), [("nothing", ["f32[3]", "f32[4,3]"]), ("keep", ["f32[3]", "f32[4,3]", "f32[4,3]"])]
 )
 def test_a_named_value_in_the_body_of_a_scan_is_stacked_and_nothing_else(policy: str, expected: list[str]):
-    checked = rune.checkpoint(total(scanned), policy=POLICIES[policy])
+    checkpoint = rune.checkpoint(total(scanned), policy=POLICIES[policy])
 
-    assert residuals(checked, X, W) == expected
+    assert residuals(checkpoint, X, W) == expected
 
 
 def test_a_named_value_in_branches_is_kept_in_one_slot():
     def kept(policy: str) -> list[str]:
-        checked = rune.checkpoint(lambda x: branching(x, W).sum(), policy=POLICIES[policy])
-        return sorted(residuals(checked, X))
+        checkpoint = rune.checkpoint(lambda x: branching(x, W).sum(), policy=POLICIES[policy])
+        return sorted(residuals(checkpoint, X))
 
     assert kept("nothing") == ["f32[3]", "f32[4,3]"]
     assert kept("keep") == ["f32[3]", "f32[4,3]", "f32[4,3]"]
 
 
 def test_a_named_value_in_an_inner_loop_is_stacked_over_both():
-    checked = rune.checkpoint(total(nested), policy=POLICIES["keep"])
+    checkpoint = rune.checkpoint(total(nested), policy=POLICIES["keep"])
 
-    assert residuals(checked, X, W) == ["f32[3]", "f32[4,3]", "f32[4,2,3]"]
+    assert residuals(checkpoint, X, W) == ["f32[3]", "f32[4,3]", "f32[4,2,3]"]
 
 
 def test_a_scan_of_which_everything_is_kept_is_not_computed_again():
-    checked = rune.checkpoint(total(scanned), policy=POLICIES["everything"])
+    checkpoint = rune.checkpoint(total(scanned), policy=POLICIES["everything"])
 
-    program = rune.make_program(rune.grad(checked))(X, W)
+    program = rune.make_program(rune.grad(checkpoint))(X, W)
 
     assert count(program, "sin") == count(rune.make_program(rune.grad(total(scanned)))(X, W), "sin")
 
 
-def test_what_was_kept_is_read_and_not_computed_again():
+def test_a_saved_value_is_read_and_not_recomputed():
     def function(x: Any, w: Any) -> Any:
         return rune.scan(lambda c, row: (named(rnp.sin(c @ row)) @ row, None), x, w)[0].sum()
 
     w = array(np.full((4, 3, 3), 0.3, np.float32))
-    saving, again = (
+    saving, recomputing = (
         rune.make_program(rune.grad(rune.checkpoint(function, policy=p)))(X, w) for p in (POLICIES["keep"], None)
     )
 
     assert count(saving, "sin") == 1
-    assert count(again, "sin") == 2
+    assert count(recomputing, "sin") == 2
 
 
 # --- what stays the same ------------------------------------------------------------------------
@@ -143,18 +143,18 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("order", ORDERS)
 def test_no_policy_changes_a_derivative(function: Callable[..., Any], policy: str, order: str):
     of = ORDERS[order]
-    checked = rune.checkpoint(total(function), policy=POLICIES[policy])
+    checkpoint = rune.checkpoint(total(function), policy=POLICIES[policy])
 
-    near(of(total(function))(X, W), of(checked)(X, W), relative=2e-5, absolute=1e-6, why=F32)
+    near(of(total(function))(X, W), of(checkpoint)(X, W), relative=2e-5, absolute=1e-6, why=F32)
 
 
 def test_the_number_of_steps_may_be_symbolic():
-    checked = rune.checkpoint(total(scanned), policy=POLICIES["keep"])
+    checkpoint = rune.checkpoint(total(scanned), policy=POLICIES["keep"])
 
     expected = rune.grad(total(scanned))(X, W)
 
-    compiled = rune.jit(rune.grad(checked), dims={"n": (1, 16)}, in_dims=(None, "n,3"))
-    near(expected, compiled(X, W), relative=1e-5, why=F32)
+    program = rune.jit(rune.grad(checkpoint), dims={"n": (1, 16)}, in_dims=(None, "n,3"))
+    near(expected, program(X, W), relative=1e-5, why=F32)
 
 
 def test_side_effects_in_a_body_happen_once(capsys: pytest.CaptureFixture[str]):

@@ -56,7 +56,7 @@ WAYS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_one_trace_serves_every_size(way: str):
+def test_one_trace_covers_every_size(way: str):
     rune.clear_caches()  # one function has its traces for every way
     plain, symbolic, axes = WAYS[way]
     rng = np.random.default_rng(0)

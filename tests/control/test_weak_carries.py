@@ -122,8 +122,8 @@ def test_a_state_that_a_step_keeps_or_replaces_is_traced_once():
 
     @rune.jit
     def step(state: Any) -> Any:
-        proposed = rune.fori_loop(0, 3, lambda i, c: body(c), state)
-        return rune.cond(proposed > 5, lambda: proposed, lambda: state)
+        proposal = rune.fori_loop(0, 3, lambda i, c: body(c), state)
+        return rune.cond(proposal > 5, lambda: proposal, lambda: state)
 
     state: Any = 1.0
     for _ in range(3):

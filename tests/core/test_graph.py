@@ -1,6 +1,6 @@
 """Graphs: labels that graphviz reads back, and drawings by its `dot` where that is installed.
 
-Here `dot` is a script of the test's own, so that all of it runs on every machine; the last test is
+Here `dot` is a script of the test, so that everything runs on every machine; the last test is
 for the real one.
 """
 
@@ -46,11 +46,11 @@ def test_a_notebook_shows_what_dot_draws(path: Path):
     assert GRAPH._repr_html_() == '<svg>digraph "g" {</svg>\n'
 
 
-def test_without_dot_a_notebook_shows_the_text_and_says_why(path: Path):
-    shown = GRAPH._repr_html_()
+def test_without_dot_a_notebook_shows_the_text_and_the_reason(path: Path):
+    html = GRAPH._repr_html_()
 
-    assert "# no drawing: graphviz's `dot` is not installed" in shown.replace("&#x27;", "'")
-    assert "a -&gt; b &lt;ok&gt;" in shown
+    assert "# no drawing: graphviz's `dot` is not installed" in html.replace("&#x27;", "'")
+    assert "a -&gt; b &lt;ok&gt;" in html
 
 
 def test_a_drawing_that_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -61,11 +61,11 @@ def test_a_drawing_that_takes_too_long_is_given_up(path: Path, monkeypatch: pyte
         GRAPH.to_svg()
 
 
-def test_when_dot_fails_a_notebook_shows_the_text_and_says_why(path: Path):
+def test_when_dot_fails_a_notebook_shows_the_text_and_the_reason(path: Path):
     script(path, "echo 'out of ink' >&2\nexit 3")
 
-    shown = GRAPH._repr_html_().replace("&#x27;", "'")
-    assert "graphviz's `dot` failed (out of ink)" in shown
+    html = GRAPH._repr_html_().replace("&#x27;", "'")
+    assert "graphviz's `dot` failed (out of ink)" in html
 
 
 def test_a_value_used_twice_has_two_edges():

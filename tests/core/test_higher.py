@@ -81,7 +81,7 @@ def _fits(call: Calls) -> bool:
 
 
 def checked(program: Program) -> list[Equation]:
-    """The equations that hold programs, once each has been held against its calls."""
+    """The equations that hold programs, after a comparison of each with its calls."""
     holders = [e for e in equations(program) if held(e)]
     for equation in holders:
         assert set(subprograms(equation)) == set(held(equation))
@@ -95,7 +95,7 @@ def test_an_equation_names_every_program_that_it_holds_and_operands_of_the_types
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_so_do_the_loops_and_branches_that_lowering_writes(name: str):
+def test_decomposed_loops_and_branches_pass_the_check(name: str):
     if name == "custom_vjp":
         return
     primitives = {e.primitive.name for e in checked(decompose(traced(WRITTEN[name])))}
@@ -113,7 +113,7 @@ def test_so_does_what_reverse_mode_of_a_while_loop_writes():
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_what_is_called_once_is_called_on_all_operands_in_order(name: str):
+def test_a_program_that_runs_once_takes_all_operands_in_order(name: str):
     equation = holding(name)
     program = equation_program(equation)
 

@@ -88,9 +88,9 @@ def test_an_interrupt_at_any_step_leaves_the_context_as_it_was(name: str):
     run = TRANSFORMED[name]
     run()
     before = surroundings()
-    reached = itertools.takewhile(lambda step: interrupted(run, step), itertools.count())
+    interruptible_steps = itertools.takewhile(lambda step: interrupted(run, step), itertools.count())
 
     steps = 0
-    for steps in reached:
+    for steps in interruptible_steps:
         assert surroundings() == before, f"at step {steps}"
     assert steps > 10

@@ -69,9 +69,9 @@ def test_types_are_read_off():
 def test_a_type_is_updated_by_jax_names():
     aval = rnp.ones((2, 3)).aval
 
-    changed = aval.update(shape=(5,), dtype="int8", weak_type=True)
+    result = aval.update(shape=(5,), dtype="int8", weak_type=True)
 
-    assert changed is rune.ArrayType((5,), np.dtype("int8"), weak=True)
+    assert result is rune.ArrayType((5,), np.dtype("int8"), weak=True)
     assert (aval.str_short(), aval.str_short(short_dtypes=True)) == ("float32[2,3]", "f32[2,3]")
     with pytest.raises(TypeError, match="cannot update memory_space"):
         aval.update(memory_space=1)
@@ -80,10 +80,10 @@ def test_a_type_is_updated_by_jax_names():
 def test_an_equation_is_replaced_in_part():
     equation = PROGRAM.eqns[0]
 
-    changed = equation.replace(params={"a": 1}, outvars=[])
+    result = equation.replace(params={"a": 1}, outvars=[])
 
-    assert (changed.primitive, changed.params, changed.outvars) == (equation.primitive, {"a": 1}, ())
-    assert changed.invars == equation.invars
+    assert (result.primitive, result.params, result.outvars) == (equation.primitive, {"a": 1}, ())
+    assert result.invars == equation.invars
 
 
 def test_effects_are_those_of_the_equations_and_of_programs_in_them():
@@ -94,7 +94,7 @@ def test_effects_are_those_of_the_equations_and_of_programs_in_them():
     assert len(rune.make_jaxpr(function)(1.0).effects) == 1
 
 
-def test_a_text_shows_lines_if_asked():
+def test_a_text_shows_source_lines_on_request():
     assert "test_jax_names.py" in PROGRAM.pretty_print(source_info=True)
     assert "test_jax_names.py" not in PROGRAM.pretty_print(use_color=False)
     assert "test_jax_names.py" in str(PROGRAM.eqns[0].source_info)
@@ -170,6 +170,6 @@ def test_a_copy_of_parameters_is_changed_by_jax_names():
     assert float(equation.primitive.bind(3.0, **equation.params)[0]) == 6.0
 
 
-def test_a_class_with_the_names_of_a_program_has_to_say_its_text():
+def test_a_class_with_the_names_of_a_program_must_define_its_text():
     with pytest.raises(NotImplementedError):
         ProgramNames().pretty_print()

@@ -1,6 +1,6 @@
 """The language itself: types, dispatch, the check, dead code, evaluation.
 
-Small programs built by hand, each breaking one rule; and interpreters asked directly.
+Small programs built by hand, each breaking one rule; and direct calls of interpreters.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_a_variable_bound_twice_is_found():
         check_program(Program((x,), (Equation(ops.sin, (x,), {}, (x,)),), (x,)))
 
 
-def test_a_result_of_another_type_than_the_rule_says_is_found():
+def test_a_result_whose_type_contradicts_the_rule_is_detected():
     x = Var(VECTOR)
 
     with pytest.raises(CheckError, match=r"sin gives \(f32\[3\]\), not \(f32\[\]\)"):
@@ -160,9 +160,9 @@ def test_a_nested_program_is_checked_with_its_arguments():
 
 
 def test_the_error_shows_the_program():
-    with pytest.raises(CheckError, match="program f") as caught:
+    with pytest.raises(CheckError, match="program f") as error:
         check_program(Program((), (), (Var(VECTOR),)))
-    assert "cannot accept f" in str(caught.value)
+    assert "cannot accept f" in str(error.value)
 
 
 # --- dead code --------------------------------------------------------------------------------
@@ -240,10 +240,10 @@ def test_substitution_follows_chains_and_leaves_no_stale_use():
     program = parse_program(TWO)
     sin, cos, exp = (e.results[0] for e in program.equations)
 
-    substituted = substitute(program, {exp: sin, sin: program.inputs[0]}, program.equations[1:2])
+    result = substitute(program, {exp: sin, sin: program.inputs[0]}, program.equations[1:2])
 
-    assert substituted.outputs == (program.inputs[0], cos)
-    check_program(substituted)
+    assert result.outputs == (program.inputs[0], cos)
+    check_program(result)
 
 
 def test_subprograms_are_those_in_parameters():
@@ -258,13 +258,13 @@ def test_a_program_evaluates_to_the_same_each_time():
     same(eval_program(program, [X, X]), eval_program(program, [X, X]))
 
 
-def test_an_interpreter_has_to_say_what_operations_mean():
+def test_an_interpreter_must_define_operations():
     class Silent(Interpreter): ...
 
     with pytest.raises(NotImplementedError, match="Silent"):
         Silent(None).process(ops.sin, [1.0], {})
 
 
-def test_a_tracer_has_to_say_its_type():
+def test_a_tracer_must_define_its_type():
     with pytest.raises(NotImplementedError):
         _ = Tracer().type

@@ -56,7 +56,7 @@ def test_a_lowered_program_keeps_its_lines():
     assert lines(stages(program, device_named("cpu:0").target).simplified) == {LINE}
 
 
-def test_what_a_custom_rule_does_is_done_at_lines_of_its_own():
+def test_operations_of_a_custom_rule_carry_the_lines_of_the_rule():
     square = rune.custom_jvp(lambda x: x * x)
 
     @square.defjvp
@@ -70,7 +70,7 @@ def test_what_a_custom_rule_does_is_done_at_lines_of_its_own():
     assert "return y, tangents[0] * 3.0  # the rule" in all_lines
 
 
-def test_a_line_that_is_given_holds_inside_the_block_alone():
+def test_a_given_line_holds_only_inside_the_block():
     frame = Frame("demo.py", 3, "f")
 
     with at_line(frame):

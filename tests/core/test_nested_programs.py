@@ -1,4 +1,4 @@
-"""What is asked of a program and of all that it holds is found once for each of them."""
+"""Questions about a program and all programs that it holds are answered once for each of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def nested(depth: int) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("room", "ask"), [(side_effects, side_effects.program_effect), (axes, axes.free_axes)], ids=["effects", "axes"]
 )
-def test_what_is_known_of_a_program_is_not_looked_for_again(
+def test_answers_about_a_program_are_cached(
     room: ModuleType, ask: Callable[[Program], object], monkeypatch: pytest.MonkeyPatch
 ):
     program = rune.make_program(nested(5))(1.0)

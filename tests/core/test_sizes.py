@@ -33,7 +33,7 @@ def f32(*shape: Any) -> ArrayType:
 
 
 @pytest.mark.parametrize(
-    ("declared", "actual", "sizes"),
+    ("declaration", "actual", "sizes"),
     [
         (f32(N, 8), f32(3, 8), {"n": 3}),
         (f32(N, M), f32(M, 5), {"n": M, "m": 5}),
@@ -47,12 +47,12 @@ def f32(*shape: Any) -> ArrayType:
     ],
     ids=str,
 )
-def test_sizes_are_read_off_the_types(declared: ArrayType, actual: ArrayType, sizes: dict):
-    assert match_sizes((declared,), [actual], "f: cannot run") == sizes
+def test_sizes_are_read_off_the_types(declaration: ArrayType, actual: ArrayType, sizes: dict):
+    assert match_sizes((declaration,), [actual], "f: cannot run") == sizes
 
 
 @pytest.mark.parametrize(
-    ("declared", "actual", "message"),
+    ("declaration", "actual", "message"),
     [
         (f32(2 * N), f32(7), r"f: cannot run with 2\*n = 7 \(no whole n; axis 0 of argument 0\)"),
         (f32(3 * N + M, M), f32(9, 2), r"with m \+ 3\*n = 9 for m = 2 \(no whole n; axis 0"),
@@ -68,9 +68,9 @@ def test_sizes_are_read_off_the_types(declared: ArrayType, actual: ArrayType, si
     ],
     ids=str,
 )
-def test_types_that_no_sizes_fit_are_refused(declared: ArrayType, actual: ArrayType, message: str):
+def test_types_that_no_sizes_fit_are_refused(declaration: ArrayType, actual: ArrayType, message: str):
     with pytest.raises(DimensionError, match=message):
-        match_sizes((declared,), [actual], "f: cannot run")
+        match_sizes((declaration,), [actual], "f: cannot run")
 
 
 def test_an_axis_that_is_a_size_itself_is_read_before_any_other():
@@ -79,7 +79,7 @@ def test_an_axis_that_is_a_size_itself_is_read_before_any_other():
     assert [(s.name, s.argument, s.axis) for s in sources] == [("m", 1, 0), ("n", 2, 0)]
 
 
-def test_a_source_says_how_the_axis_is_made_of_the_size():
+def test_a_source_states_how_the_axis_derives_from_the_size():
     source = size_sources((f32(M), f32(2 * N * M + M + 3)))[1]
 
     assert (source.name, source.offset, source.factor) == ("n", M + 3, 2 * M)
@@ -87,7 +87,7 @@ def test_a_source_says_how_the_axis_is_made_of_the_size():
 
 
 @pytest.mark.parametrize("axes", [(N // 2,), (N * N,), (N + M,), (N * dims.symbol("k", 0, 9), dims.symbol("k", 0, 9))])
-def test_an_axis_that_does_not_decide_a_size_tells_none(axes: tuple):
+def test_an_axis_that_does_not_determine_a_size_is_no_source_of_it(axes: tuple):
     assert "n" not in {s.name for s in size_sources((f32(*axes),))}
 
 
@@ -96,7 +96,7 @@ SIZE = st.integers(1, 20)
 
 @st.composite
 def affine_axes(draw: st.DrawFn) -> tuple[dict[str, int], list[Any]]:
-    """Sizes with values, and axes in any order of which each is affine in one size more."""
+    """Sizes with values, and axes in any order; each axis is affine and adds at most one size."""
     values: dict[str, int] = {}
     axes: list[Any] = []
     for name in "abcde"[: draw(st.integers(1, 5))]:
@@ -113,14 +113,14 @@ def affine_axes(draw: st.DrawFn) -> tuple[dict[str, int], list[Any]]:
 def test_any_affine_sizes_are_found_in_any_order(sizes_and_axes: tuple, data: st.DataObject):
     values, axes = sizes_and_axes
     cut = data.draw(st.integers(0, len(axes)))
-    declared = f32(*axes[:cut]), f32(*axes[cut:])
-    actual = [type_with_sizes(t, values) for t in declared]
+    declaration = f32(*axes[:cut]), f32(*axes[cut:])
+    actual = [type_with_sizes(t, values) for t in declaration]
 
-    assert match_sizes(declared, actual, "f") == values
+    assert match_sizes(declaration, actual, "f") == values
 
 
 @given(affine_axes(), st.data())
-def test_what_is_found_fits_every_axis_or_is_refused(sizes_and_axes: tuple, data: st.DataObject):
+def test_matched_sizes_fit_every_axis_or_raise_an_error(sizes_and_axes: tuple, data: st.DataObject):
     _, axes = sizes_and_axes
     shape = [data.draw(st.integers(0, 40)) for _ in axes]
 
@@ -185,7 +185,7 @@ def test_the_nan_check_finds_its_way_through_symbolic_sizes():
         rune.jit(function, dims={"n": (1, 64)})(X)
 
 
-def test_one_symbolic_program_serves_two_sizes_in_one_outer_program():
+def test_one_symbolic_program_covers_two_sizes_in_one_outer_program():
     f = rune.jit(normalised, dims={"n": (1, 64)})
     y = array([1.0, 2.0])
 

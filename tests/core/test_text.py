@@ -224,7 +224,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "message"), BAD, ids=[b[1] for b in BAD])
-def test_what_cannot_be_read_says_what_and_where(text: str, message: str):
+def test_text_that_cannot_be_parsed_raises_an_error_with_its_place(text: str, message: str):
     with pytest.raises(CheckError, match=f"(?s)parse: cannot read .*(?:{message})"):
         parse_program(text)
 

@@ -1,4 +1,4 @@
-"""Types of arrays: equal ones are one object, and those that nobody holds are forgotten."""
+"""Types of arrays: equal types are one object, and unreferenced types are forgotten."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def columns(most: int) -> list[ArrayType]:
     return [ArrayType((rows, 31), dtypes.f32) for rows in range(1, most + 1)]
 
 
-def test_types_that_nobody_holds_are_forgotten_but_for_the_latest():
+def test_unreferenced_types_are_forgotten_except_for_the_latest():
     columns(20 * RECENT)
 
     assert alive() <= RECENT + 1
 
 
 def test_a_type_that_is_held_is_the_same_object_after_any_number_of_others():
-    some = columns(7)
+    live_types = columns(7)
 
     columns(20 * RECENT)
 
-    assert all(a is b for a, b in zip(some, columns(7), strict=True))
+    assert all(a is b for a, b in zip(live_types, columns(7), strict=True))
 
 
 def test_threads_that_ask_for_equal_types_get_the_same():
@@ -54,7 +54,7 @@ def test_threads_that_ask_for_equal_types_get_the_same():
     assert all(len({id(t) for t in same}) == 1 for same in zip(*results, strict=True))
 
 
-def test_what_the_collector_runs_may_ask_for_types_while_older_ones_are_put_aside(monkeypatch: pytest.MonkeyPatch):
+def test_finalisers_may_make_types_while_older_ones_are_moved(monkeypatch: pytest.MonkeyPatch):
     numbers = count(1)
 
     class Interrupted(WeakValueDictionary):
@@ -66,6 +66,6 @@ def test_what_the_collector_runs_may_ask_for_types_while_older_ones_are_put_asid
                 ArrayType((number, 37), dtypes.f32)
 
     monkeypatch.setattr(types, "_older", Interrupted())
-    some = columns(4 * RECENT)
+    older_types = columns(4 * RECENT)
 
-    assert all(a is b for a, b in zip(some, columns(4 * RECENT), strict=True))
+    assert all(a is b for a, b in zip(older_types, columns(4 * RECENT), strict=True))

@@ -100,7 +100,7 @@ def compile_source(source: str, name: str, arch: str) -> bytes:
 def host_source(source: str) -> str:
     """C++ of the same meaning, with a record of each kernel."""
     host = _DECLARATION.sub("", source)
-    # Those of units for matrices and of fetches stand in kernels.h.
+    # Those of units for matrices and of fetches are in kernels.h.
     for function in (*cuda_units.UNITS.values(), *cuda_teams.TEAMS.values()):
         host = host.replace(function, "")
     for device, same in _INSTRUCTIONS.items():
@@ -118,7 +118,7 @@ def _record(source: str, kernel: re.Match[str]) -> str:
     # A kernel that a user wrote is called by one of rune's.
     has_barriers = "__sync" in (source if name == ENTRY else text)
     types, words = ", ".join(["unsigned long long"] * count), ", ".join(f"words[{k}]" for k in range(count))
-    # All parameters are words of 64 bits, which functions of the host take alike.
+    # All parameters are words of 64 bits, which functions of the host all take in the same way.
     call = f"((void (*)({types})){name})({words})"
     return (
         f"static void run_{name}(const unsigned long long* words) {{ {call}; }}\n"

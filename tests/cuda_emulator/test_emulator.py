@@ -55,19 +55,19 @@ def script(text: str) -> subprocess.CompletedProcess[str]:
 def test_laws_hold_on_an_emulated_device():
     law = "tests/laws/test_conformance.py::test_compiled_code_agrees_with_the_reference_in_every_dtype[{}-cuda:0]"
 
-    done = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", *map(law.format, SAMPLE))
+    process = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", *map(law.format, SAMPLE))
 
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert process.returncode == 0, process.stdout[-4000:] + process.stderr[-4000:]
 
 
 def test_kernels_that_users_wrote_run_on_an_emulated_device():
-    done = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", "-k", "cuda:0", "tests/extend/test_sources.py")
+    process = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", "-k", "cuda:0", "tests/extend/test_sources.py")
 
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert process.returncode == 0, process.stdout[-4000:] + process.stderr[-4000:]
 
 
 def test_loops_are_conditional_nodes_and_copies_overlap():
-    done = script("""
+    process = script("""
     def f(x):
         return rune.while_loop(lambda c: c[0] < 300, lambda c: (c[0] + 1, rnp.cumsum(c[1]) * 0.1), (0, x))[1]
 
@@ -78,11 +78,11 @@ def test_loops_are_conditional_nodes_and_copies_overlap():
     print(device.lacks())
     """)
 
-    assert (done.stdout, done.stderr) == ("()\n", "")
+    assert (process.stdout, process.stderr) == ("()\n", "")
 
 
 def test_threads_of_a_block_share_a_row_and_meet_barriers():
-    done = script("""
+    process = script("""
     rows = np.random.default_rng(0).normal(size=(3, 5000)).astype(np.float32)
     f = rune.jit(rune.nn.softmax, device="cuda:0")
     wanted = np.exp(rows - rows.max(1, keepdims=True))
@@ -91,11 +91,11 @@ def test_threads_of_a_block_share_a_row_and_meet_barriers():
     print("barriers" if "__syncthreads" in rune.explain(rune.nn.softmax, device="cuda:0")(rows)["source"] else "none")
     """)
 
-    assert (done.stdout, done.stderr) == ("barriers\n", "")
+    assert (process.stdout, process.stderr) == ("barriers\n", "")
 
 
 def test_subgroups_multiply_matrices_of_halves_that_were_fetched():
-    done = script("""
+    process = script("""
     rng = np.random.default_rng(0)
     f = rune.jit(lambda a, b: rnp.tanh(a @ b.T), device="cuda:0")
     for m, k, n, fetches in (100, 72, 40, True), (37, 35, 71, False):
@@ -107,11 +107,11 @@ def test_subgroups_multiply_matrices_of_halves_that_were_fetched():
         assert ("cp.async" in source) == fetches
     """)
 
-    assert (done.stdout, done.stderr) == ("", "")
+    assert (process.stdout, process.stderr) == ("", "")
 
 
 def test_four_warps_multiply_matrices_together_by_descriptors_of_swizzled_lines():
-    done = script("""
+    process = script("""
     rng = np.random.default_rng(0)
     layouts = lambda a, b: a @ b, lambda a, b: a.T @ b, lambda a, b: a @ b.T, lambda a, b: a.T @ b.T
     steps = "tile(i0={}, i1={}) stage(i0={}, i1={}, j0=64) units(64, 8, 16, buffers={}, abreast={}, groups={})"
@@ -127,11 +127,11 @@ def test_four_warps_multiply_matrices_together_by_descriptors_of_swizzled_lines(
             assert "wgmma.mma_async" in rune.explain(g)(one, other)["source"]
     """)
 
-    assert (done.stdout, done.stderr) == ("", "")
+    assert (process.stdout, process.stderr) == ("", "")
 
 
 def test_arrays_go_out_by_dlpack_and_come_back_without_a_copy():
-    done = script("""
+    process = script("""
     class Theirs:
         def __init__(self, array):
             self.array = array
@@ -147,7 +147,7 @@ def test_arrays_go_out_by_dlpack_and_come_back_without_a_copy():
     np.testing.assert_array_equal(np.asarray(z), np.arange(6) + 1)
     """)
 
-    assert (done.stdout, done.stderr) == ("", "")
+    assert (process.stdout, process.stderr) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_arrays_go_out_by_dlpack_and_come_back_without_a_copy():
     ],
 )
 def test_faults_of_kernels_lose_the_context(kernel: str, complaint: str):
-    done = script(f"""
+    process = script(f"""
     from rune.backends.cuda.by_bindings import call
     from rune.backends.cuda.launch import start
 
@@ -175,5 +175,5 @@ def test_faults_of_kernels_lose_the_context(kernel: str, complaint: str):
             print(error)
     """)
 
-    assert "CUDA_ERROR_LAUNCH_FAILED" in done.stdout, done.stderr
-    assert complaint in done.stderr
+    assert "CUDA_ERROR_LAUNCH_FAILED" in process.stdout, process.stderr
+    assert complaint in process.stderr

@@ -140,7 +140,7 @@ def shared_files() -> int:
 
 
 def leftovers() -> dict[str, int]:
-    """What is there beside this thread."""
+    """The threads, processes and shared files that pipelines have left."""
     return {
         "threads": sum(t.name.startswith("rune-data") for t in threading.enumerate()),
         "processes": len(multiprocessing.active_children()),

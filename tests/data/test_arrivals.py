@@ -59,11 +59,11 @@ def test_numbers_arrive_as_numpy_has_them_with_32_bits(name: str, device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_the_device_makes_of_them_is_right(device: str):
-    doubled = rune.jit(lambda x: x + x)
+def test_a_device_computes_right_results_from_them(device: str):
+    double = rune.jit(lambda x: x + x)
     x = np.arange(5, dtype=">i8")
 
-    same(np.arange(5, dtype=np.int32) * 2, doubled(arrived(x, device)).numpy())
+    same(np.arange(5, dtype=np.int32) * 2, double(arrived(x, device)).numpy())
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -79,14 +79,14 @@ def test_a_number_too_large_for_32_bits_is_an_error(device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_with_64_bits_it_arrives_whole(device: str):
+def test_an_array_arrives_unrounded_with_64_bits(device: str):
     with rune.enable_x64():
         assert int(arrived(2**40, device)) == 2**40
 
 
 @pytest.mark.parametrize("x", [np.array(["a", "b"]), np.array([1, None]), np.datetime64("2020"), "a", b"a", None])
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_has_no_numbers_stays_what_it_is(x: Any, device: str):
+def test_an_object_without_numbers_is_returned_unchanged(x: Any, device: str):
     assert arrived(x, device) is x
 
 

@@ -1,6 +1,6 @@
-"""The examples that stand for libraries on rune: images, spectra, least squares.
+"""The examples that replace libraries by rune: images, spectra, least squares.
 
-They run in this process, shorter than users see them, and what they claim is held against SciPy,
+They run in this process, shorter than for users, and their claims are compared with SciPy,
 finite differences, and the numbers that made their data.
 """
 
@@ -40,9 +40,9 @@ def test_a_network_that_saw_warped_digits_recognises_them(
     run(images, tmp_path, monkeypatch)
 
     text = capsys.readouterr().out
-    upright, warped = (float(line.split()[-2]) for line in text.splitlines()[:2])
+    without_warps, with_warps = (float(line.split()[-2]) for line in text.splitlines()[:2])
     assert words(text, lines=2) == words(shown_output("images"), lines=2)
-    assert warped > upright + 0.2
+    assert with_warps > without_warps + 0.2
     assert (tmp_path / "warped.png").stat().st_size > 5_000
 
 
@@ -63,10 +63,10 @@ def test_epochs_warp_an_image_in_other_ways():
     image = load()[0].images[0].reshape(8, 8)
     keys = [rune.random.fold_in(images.KEY, n) for n in (5, 5, 1437 + 5)]
 
-    once, again, later = (images.warped(key, image).numpy() for key in keys)
+    first, second, next_epoch = (images.warped(key, image).numpy() for key in keys)
 
-    same(once, again)
-    assert not np.array_equal(once, later)
+    same(first, second)
+    assert not np.array_equal(first, next_epoch)
 
 
 @pytest.mark.parametrize("size", [1, 800, 801, 16_384, 50_001])

@@ -1,6 +1,6 @@
 """Order: which elements come, when, and in which batches. Numbers and keys alone decide it.
 
-What Python's own lists say is the oracle; a shuffle is held against the definition of a
+Python's lists are the oracle; a shuffle is compared with the definition of a
 permutation, and against the law that all orders are equally likely.
 """
 
@@ -83,11 +83,11 @@ def test_a_key_and_the_number_that_makes_it_give_one_order():
 def test_a_stream_is_shuffled_through_a_buffer_by_the_key():
     stream = data.iterable(range(100))
 
-    once, again, other = (list(stream.shuffle(k, buffer=10)) for k in (0, 0, 1))
+    first, second, other = (list(stream.shuffle(k, buffer=10)) for k in (0, 0, 1))
 
-    assert once == again != other
-    assert sorted(once) == list(range(100))
-    assert all(place >= n - 9 for place, n in enumerate(once))  # nothing comes before it is in the buffer
+    assert first == second != other
+    assert sorted(first) == list(range(100))
+    assert all(place >= n - 9 for place, n in enumerate(first))  # nothing comes before it is in the buffer
 
 
 # --- parts, passes, batches -----------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_numbers_count_on_over_the_epochs():
     assert list(data.sequence("ab").enumerate().repeat(2)) == [(0, "a"), (1, "b"), (2, "a"), (3, "b")]
 
 
-def test_an_endless_pipeline_can_be_used_as_far_as_one_likes():
+def test_any_number_of_items_can_be_taken_from_an_endless_pipeline():
     endless = data.sequence(range(3)).shuffle(0).repeat().batch(4)
 
     assert sorted(np.concatenate([endless[n] for n in range(3)]).tolist()) == sorted([*range(3)] * 4)
@@ -189,7 +189,7 @@ def test_rows_of_arrays_and_their_stacked_elements_are_one_batch():
     same(by_rows[1]["x"], by_elements[1]["x"])
 
 
-def test_one_program_serves_batches_of_all_sizes():
+def test_one_program_covers_batches_of_all_sizes():
     batches = data.arrays(np.arange(10.0, dtype=np.float32)).batch(4)
     total = rune.jit(rnp.sum, dims=batches.dims)
 
@@ -229,7 +229,7 @@ def test_sizes_of_whole_batches_are_one_number():
         (lambda: data.arrays({}), "no arrays"),
     ],
 )
-def test_what_means_nothing_is_refused_in_words(call: Any, message: str):
+def test_meaningless_arguments_are_refused_with_an_explanation(call: Any, message: str):
     with pytest.raises(ArgumentError, match=message):
         call()
 
@@ -237,10 +237,10 @@ def test_what_means_nothing_is_refused_in_words(call: Any, message: str):
 def test_elements_that_do_not_stack_are_named_with_the_line_of_the_batch():
     ragged = data.sequence([np.zeros(2), np.zeros(3)]).batch(2)
 
-    with pytest.raises(ShapeError, match=r"element 1 with element 0 \(shapes \[3\] and \[2\]\)") as caught:
+    with pytest.raises(ShapeError, match=r"element 1 with element 0 \(shapes \[3\] and \[2\]\)") as error:
         list(ragged)
 
-    assert "ragged = data.sequence" in str(caught.value)
+    assert "ragged = data.sequence" in str(error.value)
 
 
 def test_elements_of_other_trees_do_not_stack():
@@ -253,7 +253,7 @@ def test_rows_of_arrays_of_other_lengths_are_refused():
         data.arrays({"x": np.zeros((3, 2)), "y": np.zeros(4)})
 
 
-def test_an_element_before_the_first_is_not_there():
+def test_there_is_no_element_before_the_first():
     with pytest.raises(BoundsError, match="element -1"):
         data.sequence("ab")[-1]
 

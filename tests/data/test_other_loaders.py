@@ -182,9 +182,9 @@ def test_items_by_number_alone_are_iterated_as_python_does(device: str):
                 raise IndexError
             return 1.5 * n
 
-    numbered: Any = Numbered()
+    items: Any = Numbered()
 
-    assert [float(x) for x in data.iterable(numbered).prefetch(device)] == [0, 1.5, 3, 4.5, 6]
+    assert [float(x) for x in data.iterable(items).prefetch(device)] == [0, 1.5, 3, 4.5, 6]
 
 
 @pytest.mark.parametrize("device", DEVICES)

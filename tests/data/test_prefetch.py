@@ -36,7 +36,7 @@ def _leaves_no_thread() -> Iterator[None]:
 
 
 def threads_after_a_while() -> int:
-    """Threads that are there when those that were told to end have had the time to do it."""
+    """The threads that are left when those that should end have had the time to do so."""
     deadline = time.monotonic() + 10
     while readers() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -65,7 +65,7 @@ def test_every_device_computes_with_what_arrives(device: str):
     same(np.sort(np.concatenate([x.numpy() for x in maxima])), np.sort(rows.max(axis=1)))
 
 
-def test_what_is_no_number_stays_as_it_is():
+def test_a_value_without_numbers_stays_unchanged():
     (element,) = data.sequence([{"name": "a", "x": 1.0, "none": None}]).prefetch("cpu")
 
     assert element["name"] == "a"
@@ -102,9 +102,9 @@ def test_it_reads_as_far_ahead_as_it_is_deep():
 
 
 def test_stages_may_follow():
-    doubled = data.sequence(range(7)).map(square).batch(3).prefetch("cpu").map(lambda x: x * 2)
+    pipeline = data.sequence(range(7)).map(square).batch(3).prefetch("cpu").map(lambda x: x * 2)
 
-    assert [x.tolist() for x in doubled] == [[0, 2, 8], [18, 32, 50], [72]]
+    assert [x.tolist() for x in pipeline] == [[0, 2, 8], [18, 32, 50], [72]]
 
 
 def test_the_source_is_read_and_used_at_the_same_time():
@@ -133,11 +133,11 @@ def test_a_run_whose_error_is_still_held_has_no_thread():
     def fails(n: int) -> int:
         raise ValueError(n)
 
-    with pytest.raises(ValueError, match="0") as caught:
+    with pytest.raises(ValueError, match="0") as error:
         list(data.sequence(range(9)).map(square, workers=2).prefetch("cpu").map(fails))
 
     assert readers() == 0
-    assert caught.value.__traceback__ is not None
+    assert error.value.__traceback__ is not None
 
 
 def test_a_run_in_a_cycle_ends_with_it():

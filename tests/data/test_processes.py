@@ -56,12 +56,12 @@ def test_long_arrays_of_growing_sizes_arrive_whole():
         same(row, functions.wide(number))
 
 
-def test_results_may_be_changed_by_whoever_takes_them():
+def test_results_may_be_changed_by_the_caller():
     for row in data.sequence([1, 2]).map(functions.wide, workers=FORK):
         row += 1
 
 
-def test_what_shared_memory_has_no_room_for_comes_through_the_pipe(monkeypatch: pytest.MonkeyPatch):
+def test_elements_that_shared_memory_has_no_room_for_come_through_the_pipe(monkeypatch: pytest.MonkeyPatch):
     def full(file: int, nbytes: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -87,15 +87,15 @@ def test_the_work_is_done_elsewhere_by_all_of_them():
 
 
 def test_an_error_is_raised_here_with_the_line_of_the_worker():
-    with pytest.raises(ValueError, match="five is refused") as caught:
+    with pytest.raises(ValueError, match="five is refused") as error:
         list(data.sequence(range(9)).map(functions.refuse_five, workers=FORK))
 
-    notes = "\n".join(caught.value.__notes__)
+    notes = "\n".join(error.value.__notes__)
     assert 'raise ValueError("five is refused")' in notes
     assert "at element 5 of" in notes
 
 
-def test_an_error_that_pickle_cannot_make_again_is_told_in_words():
+def test_an_error_that_cannot_be_pickled_is_reported_by_its_text():
     with pytest.raises(DataError, match="Unsendable: 0 for a reason"):
         list(data.sequence(range(9)).map(functions.raise_unsendable, workers=FORK))
 
@@ -111,10 +111,10 @@ def test_a_worker_that_leaves_is_an_error_and_no_wait():
 
 
 def test_a_function_that_pickle_cannot_send_is_refused():
-    with pytest.raises(DataError, match="cannot send the function to a process") as caught:
+    with pytest.raises(DataError, match="cannot send the function to a process") as error:
         list(data.sequence(range(9)).map(lambda x: x, workers=data.Processes(1, start="spawn")))
 
-    assert "Processes(n, start='fork')" in str(caught.value)
+    assert "Processes(n, start='fork')" in str(error.value)
 
 
 def test_a_run_that_ends_early_ends_them():
@@ -127,7 +127,7 @@ def test_a_run_that_ends_early_ends_them():
     assert time.monotonic() - begin < 5.0  # that is when they would be killed
 
 
-def test_a_run_that_nobody_has_any_more_ends_them():
+def test_dropping_the_last_reference_to_a_run_ends_its_workers():
     run = iter(data.sequence(range(1000)).map(functions.wide, workers=FORK))
     next(run)
 
@@ -166,7 +166,7 @@ def test_two_runs_side_by_side_end_apart():
     second.close()
 
 
-def test_they_cannot_have_processes_of_their_own():
+def test_a_worker_process_cannot_start_processes():
     def inner(n: int) -> list[int]:
         return list(data.sequence(range(n)).map(functions.square, workers=FORK))
 

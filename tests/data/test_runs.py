@@ -94,13 +94,13 @@ def _goes_on_exactly(pipeline: data.Pipeline, at: int) -> None:
     before = [plain(x) for x, _ in zip(run, range(at))] if at else []
     state = json.loads(json.dumps(run.state()))
     # `zip` asks for one element more than it needs, unless the second one ends first.
-    used = state["element"]
+    place = state["element"]
 
     after = [plain(x) for x in pipeline.restore(state)]
 
     run.close()
     assert before == everything[: len(before)]
-    assert after == everything[used:]
+    assert after == everything[place:]
 
 
 @settings(deadline=None)
@@ -114,7 +114,7 @@ def test_workers_change_no_element(size, batch, workers):
     assert together == alone
 
 
-def test_what_was_read_ahead_is_not_counted():
+def test_elements_read_ahead_are_not_counted():
     run = iter(data.sequence(range(100)).map(square, workers=4).prefetch("cpu", depth=8))
 
     for _ in range(2):
@@ -141,7 +141,7 @@ def test_a_state_fits_a_pipeline_with_other_functions_workers_and_devices():
 
 
 @pytest.mark.parametrize("state", [None, {}, {"element": 3}, 7])
-def test_what_is_no_state_is_refused(state: Any):
+def test_a_value_that_is_not_a_state_is_refused(state: Any):
     with pytest.raises(ArgumentError, match="restore: cannot go on from"):
         data.sequence("abc").restore(state)
 
@@ -171,16 +171,16 @@ def test_a_restored_run_calls_no_function_on_what_was_used():
     assert len(calls) == 1
 
 
-def test_an_error_says_its_element_and_the_line_of_the_map():
+def test_an_error_names_its_element_and_the_line_of_the_map():
     run = iter(data.sequence(range(9)).map(refuse_five))
 
-    with pytest.raises(ValueError, match="five is refused") as caught:
+    with pytest.raises(ValueError, match="five is refused") as error:
         list(run)
 
-    notes = "\n".join(caught.value.__notes__)
+    notes = "\n".join(error.value.__notes__)
     assert "at element 5 of sequence[9]" in notes
     assert "run = iter(data.sequence(range(9)).map(refuse_five))" in notes
-    assert caught.traceback[-1].name == "refuse_five"
+    assert error.traceback[-1].name == "refuse_five"
 
 
 @pytest.mark.parametrize("workers", [None, 3])
@@ -189,10 +189,10 @@ def test_an_error_in_a_thread_is_raised_with_the_users_line(workers, depth):
     pipeline = data.sequence(range(9)).map(refuse_five, workers=workers)
     pipeline = pipeline if depth is None else pipeline.prefetch("cpu", depth)
 
-    with pytest.raises(ValueError, match="five is refused") as caught:
+    with pytest.raises(ValueError, match="five is refused") as error:
         list(pipeline)
 
-    assert caught.traceback[-1].name == "refuse_five"
+    assert error.traceback[-1].name == "refuse_five"
 
 
 def test_a_run_does_not_go_on_after_an_error():
@@ -213,7 +213,7 @@ def test_a_function_that_raises_stop_iteration_ends_nothing_silently():
             list(data.sequence(range(9)).map(ends, workers=workers))
 
 
-def test_a_run_knows_how_much_is_left():
+def test_a_run_reports_how_many_elements_remain():
     run = iter(data.sequence(range(9)).batch(2))
     next(run)
 

@@ -12,7 +12,7 @@ from tests.data import soak
 
 
 def test_pipelines_start_and_stop_without_a_deadlock():
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "tests.data.soak", "--times", "150"],
         cwd=ROOT,
         capture_output=True,
@@ -20,11 +20,11 @@ def test_pipelines_start_and_stop_without_a_deadlock():
         timeout=4 * soak.HANG_S,
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "150, 0 wrong" in done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "150, 0 wrong" in process.stdout
 
 
-def test_what_goes_wrong_is_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+def test_failures_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     monkeypatch.setattr(soak, "tripled", lambda x: x + 1)
 
     assert soak.main(["--times", "20", "--processes", "0"]) == 1

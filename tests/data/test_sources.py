@@ -88,7 +88,7 @@ def test_a_file_of_another_kind_is_refused(name: str):
         data.file(name)
 
 
-def test_a_file_that_is_not_there_is_an_error_of_the_system():
+def test_a_missing_file_raises_an_os_error():
     with pytest.raises(FileNotFoundError):
         data.file("/nowhere/x.npy")
 
@@ -122,7 +122,7 @@ def test_a_folder_gives_its_files_sorted(tmp_path: Path):
     assert list(texts) == ["a/0.txt", "a/1.txt", "b/2.txt"]
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path):
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path: Path):
     with pytest.raises(ArgumentError, match="it is not a folder"):
         data.folder(tmp_path / "none")
 
@@ -162,7 +162,7 @@ def test_a_bar_counts_the_element_at_which_a_loop_is_left(monkeypatch: pytest.Mo
     assert terminal.getvalue().split("\r")[-1].startswith("3it")
 
 
-def test_a_bar_shows_numbers_behind_it(monkeypatch: pytest.MonkeyPatch):
+def test_a_bar_shows_numbers_after_it(monkeypatch: pytest.MonkeyPatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
 
@@ -172,7 +172,7 @@ def test_a_bar_shows_numbers_behind_it(monkeypatch: pytest.MonkeyPatch):
     assert "loss=1.5, step=1" in terminal.getvalue()
 
 
-def test_a_bar_without_tqdm_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
+def test_a_bar_without_tqdm_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
 
     with pytest.raises(ArgumentError, match="pip install tqdm"):

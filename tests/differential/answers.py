@@ -34,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """JAX, or rune in its place: what the ways of calling need of it."""
+    """JAX or rune: the functions that the ways of calling need."""
 
     array: Callable[[Any], Any]
     leaves: Callable[[Any], Sequence[Any]]
@@ -53,7 +53,7 @@ def answer(library: Library, run: Callable[[], Any]) -> Answer:
 
 
 def weights(x: Any) -> np.ndarray:
-    """Tangents or cotangents of the shape and dtype of x: no two neighbours are alike."""
+    """Tangents or cotangents of the shape and dtype of x; no two neighbours are equal."""
     return np.cos(np.arange(np.size(x)) + 0.5).reshape(np.shape(x)).astype(x.dtype)
 
 
@@ -104,8 +104,8 @@ WAYS: Mapping[str, Callable[..., Any]] = {"value": value, "jvp": tangents, "vjp"
 
 def store(path: Path, answers: Mapping[str, Answer]) -> None:
     """Write answers: the bytes of all arrays, one after the other, and an index as JSON."""
-    index = {key: each.error or [*map(_described, each.leaves)] for key, each in answers.items()}
-    data = b"".join(leaf.value.tobytes() for each in answers.values() for leaf in each.leaves)
+    index = {key: answer.error or [*map(_described, answer.leaves)] for key, answer in answers.items()}
+    data = b"".join(leaf.value.tobytes() for answer in answers.values() for leaf in answer.leaves)
     parts = {"data": np.frombuffer(data, np.uint8), "index": np.frombuffer(_text(index), np.uint8)}
     np.savez_compressed(path, allow_pickle=False, **parts)
 

@@ -29,14 +29,14 @@ NN: list[Case] = [
 
 
 def _numbered(cases: Iterable[Case]) -> list[Case]:
-    """The cases, where a name stands twice with a number behind it: answers are stored by name."""
+    """The cases; repeated names get a number, since answers are stored by name."""
     times: Counter[str] = Counter()
-    numbered = []
-    for each in cases:
-        times[each.name] += 1
-        name = each.name if times[each.name] == 1 else f"{each.name} ({times[each.name]})"
-        numbered.append(replace(each, name=name))
-    return numbered
+    cases_with_numbers = []
+    for item in cases:
+        times[item.name] += 1
+        name = item.name if times[item.name] == 1 else f"{item.name} ({times[item.name]})"
+        cases_with_numbers.append(replace(item, name=name))
+    return cases_with_numbers
 
 
 CASES: dict[str, list[Case]] = {

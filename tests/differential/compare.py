@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.differential.answers import Answer, Leaf
 
-ORDINARY = 1e6  # beyond that, numbers of a hard operand say nothing about rounding elsewhere
+ORDINARY = 1e6  # beyond that, numbers of a hard operand tell nothing about rounding elsewhere
 
 
 def difference(expected: Answer, actual: Answer, slack: float = 1.0, unit: float = 0.0) -> str:

@@ -1,6 +1,6 @@
 """Where rune answers otherwise than jax 0.10.2, with the reason: reviewed by hand.
 
-A line stands for answers and how they differ, "module: name @ variant: way: how", with * for
+A line covers answers and how they differ, "module: name @ variant: way: how", with * for
 anything. docs/guide/from-jax.md has the reasons; the tests compare, and see to it that every line
 is still needed.
 """

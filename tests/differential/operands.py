@@ -58,8 +58,8 @@ def _hardened(spec: Spec, x: np.ndarray, rng: np.random.Generator) -> np.ndarray
     if spec.kind in ("b", "n", "z"):
         return x
     values = HARD_REALS if spec.is_real else _hard_integers(x.dtype)
-    chosen = rng.choice(values, x.shape).astype(x.dtype)
-    return np.where(rng.random(x.shape) < 0.5, chosen, x)
+    hard = rng.choice(values, x.shape).astype(x.dtype)
+    return np.where(rng.random(x.shape) < 0.5, hard, x)
 
 
 def _hard_integers(dtype: np.dtype) -> np.ndarray:
@@ -73,10 +73,10 @@ def of_dtype(dtype: Any) -> Variant:
     def operands(case: Case) -> Operands | None:
         if not any(spec.is_real and spec.kind != "z" for spec in case.specs):
             return None
-        drawn = _drawn(case, str(np.dtype(dtype)))
+        arrays = _drawn(case, str(np.dtype(dtype)))
         return tuple(
             _cast(x, dtype) if spec.is_real and spec.kind != "z" else _single(x)
-            for spec, x in zip(case.specs, drawn, strict=True)
+            for spec, x in zip(case.specs, arrays, strict=True)
         )
 
     return operands

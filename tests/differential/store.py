@@ -53,17 +53,17 @@ def answers_to(cases: list[Case]) -> dict[str, Answer]:
     answers: dict[str, Answer] = {}
     at = 0
     while at < len(cases):
-        ours, theirs = SPAWN.Pipe()
+        end_of_parent, end_of_child = SPAWN.Pipe()
         batch = cases[at : at + AT_ONCE]
-        child = SPAWN.Process(target=_answer_each, args=(theirs, batch[0].module, at, len(batch)))
+        child = SPAWN.Process(target=_answer_each, args=(end_of_child, batch[0].module, at, len(batch)))
         child.start()
         for case in batch:
             at += 1
-            if not ours.poll(PATIENCE):
+            if not end_of_parent.poll(PATIENCE):
                 print("no answer:", case.name, flush=True)
                 child.kill()
                 break
-            answers |= ours.recv()
+            answers |= end_of_parent.recv()
         child.join()
     return answers
 

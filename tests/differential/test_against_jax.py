@@ -52,12 +52,12 @@ def _call(case: Case) -> Callable[..., Any]:
 
 
 def _taken(case: Case, share: int) -> Iterator[tuple[str, Answer, Sequence[Any], str]]:
-    """Names of answers that are there, the answers, the operands, and the way of calling."""
-    stored = _stored(case.module)
+    """The names of stored answers, the answers, the operands, and the way of calling."""
+    answers_of_jax = _stored(case.module)
     for variant, operands, way in tried(case):
         name = key(case, variant, way)
-        if name in stored and _is_taken(f"{case.module}: {name}", share):
-            yield name, stored[name], operands, way
+        if name in answers_of_jax and _is_taken(f"{case.module}: {name}", share):
+            yield name, answers_of_jax[name], operands, way
 
 
 def _differences(case: Case) -> list[str]:
@@ -94,9 +94,9 @@ def test_compiled_answers_are_those_of_jax(module: str):
     for case in CASES[module]:
         if case.static:
             continue
-        compiled = rune.jit(_call(case))
+        program = rune.jit(_call(case))
         for name, expected, operands, way in _taken(case, COMPILED):
-            actual = _ask(WAYS[way], compiled, operands)
+            actual = _ask(WAYS[way], program, operands)
             how = difference(expected, actual, case.slack, _unit(name))
             if how and not reason(f"{case.module}: {name}: {how}"):
                 lines.append(f"{name}: {how}")
@@ -115,17 +115,17 @@ def test_lanes_of_a_batch_have_the_answers_of_jax(module: str):
 
 def _batched_differences(case: Case) -> list[str]:
     """Drawn and hard operands are the lanes of one batch."""
-    stored = _stored(case.module)
+    answers_of_jax = _stored(case.module)
     lanes = [(v, o) for v, o, w in tried(case) if w == "value" and v in ("f32", "hard 1", "hard 2")]
     names = [key(case, variant, "value") for variant, _ in lanes]
-    if any(name not in stored or stored[name].error for name in names):
+    if any(name not in answers_of_jax or answers_of_jax[name].error for name in names):
         return []
-    stacked = [np.stack(column) for column in zip(*(operands for _, operands in lanes))]
-    results = [np.asarray(x) for x in tree.leaves(rune.vmap(_call(case))(*stacked))]
+    columns = [np.stack(column) for column in zip(*(operands for _, operands in lanes))]
+    results = [np.asarray(x) for x in tree.leaves(rune.vmap(_call(case))(*columns))]
     lines = []
     for lane, name in enumerate(names):
         leaves = tuple(rnp.asarray(x[lane]) for x in results)
-        expected = stored[name]
+        expected = answers_of_jax[name]
         actual = answer(RUNE, lambda leaves=leaves: leaves)
         how = difference(_strong(expected), _strong(actual), case.slack)
         if how and not reason(f"{case.module}: {name}: {how}"):
@@ -133,14 +133,14 @@ def _batched_differences(case: Case) -> list[str]:
     return lines
 
 
-def _strong(stored: Answer) -> Answer:
+def _strong(original: Answer) -> Answer:
     """The answer without its weak types, which a stack of lanes does not show."""
-    return Answer(tuple(type(leaf)(leaf.value, False) for leaf in stored.leaves), stored.error)
+    return Answer(tuple(type(leaf)(leaf.value, False) for leaf in original.leaves), original.error)
 
 
 @pytest.mark.skipif(not IS_WHOLE, reason="every answer has to be looked at (RUNE_TEST_WHOLE=1)")
 @pytest.mark.filterwarnings("ignore")
-def test_every_difference_that_is_listed_is_still_there():
+def test_every_listed_difference_still_exists():
     lines = [line for cases in CASES.values() for case in cases for line in _differences(case)]
     assert _unneeded(lines) == []
 

@@ -1,4 +1,4 @@
-"""Processes of which one goes wrong: what the others say, and that nobody waits for ever.
+"""One of several processes fails: the errors of the others, and that none waits for ever.
 
 python -m tests.distributed.faults 100      so many times, at the first, a middle and the last step
 """
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 MPIRUN = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 LIMIT_S = 120
 
-# What a process says that is not the faulty one: in exchanges of arrays of the host, ...
+# The error of the processes that are not at fault: in exchanges of arrays of the host, ...
 EXCHANGES = {
     "fail": r"process_allgather: cannot go on \(process 1 has failed: ValueError: the data are bad",
     "leave": r"process_allgather: cannot go on \(process 1 left without it\)",
@@ -62,12 +62,12 @@ def run(devices: Sequence[int], module: str, *arguments: str) -> subprocess.Comp
 
 
 def require_fault(module: str, fault: str, step: int, devices: Sequence[int] = (1, 2, 1)) -> None:
-    """Errors: AssertionError unless all processes end, and one says why."""
-    done = run(devices, module, fault, str(step))
-    said = done.stdout + done.stderr
+    """Errors: AssertionError unless all processes end, and one reports why."""
+    process = run(devices, module, fault, str(step))
+    text = process.stdout + process.stderr
 
-    assert done.returncode != 0, said
-    assert re.search((MESHES if module == "meshes" else EXCHANGES)[fault], said), said
+    assert process.returncode != 0, text
+    assert re.search((MESHES if module == "meshes" else EXCHANGES)[fault], text), text
 
 
 def main(times: int) -> None:

@@ -66,11 +66,11 @@ def kills(count: int) -> Iterator[Counter[str]]:
         for number in range(count):
             arguments = [str(folder), str(number % PROCESSES), str(random.uniform(0.05, 1.5))]
             command = mpirun([1] * PROCESSES, sys.executable, "-m", "tests.distributed.kills", "train", *arguments)
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=LIMIT_S)
+            process = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=LIMIT_S)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FileWarning)  # steps that were not yet whole
+                warnings.simplefilter("ignore", FileWarning)  # steps that were not complete
                 step, tree = Manager(folder).resume(state(0))
-            outcomes["ended without a kill"] += done.returncode == 0
+            outcomes["ended without a kill"] += process.returncode == 0
             outcomes["lost"] += step < reported(folder)
             outcomes["mixed"] += tree["step"] != step or bool((np.asarray(tree["w"]) != step).any())
             outcomes["kills"] += 1

@@ -52,19 +52,19 @@ def refused(error: type[Exception], function: Callable[[], object]) -> str:
     """The message of an error. Errors: AssertionError if there is none."""
     try:
         function()
-    except error as caught:
-        return str(caught)
+    except error as refusal:
+        return str(refusal)
     raise AssertionError(f"no {error.__name__}")
 
 
 # --- programs -----------------------------------------------------------------------------------
 
 
-def _require_stored(name: str, programs: dict[str, Program], is_checked: bool, theirs: Any) -> None:
+def _require_stored(name: str, programs: dict[str, Program], is_checked: bool, vectors: Any) -> None:
     everywhere = functools.partial(rune.pmap, devices=distributed.devices())
     lib = SimpleNamespace(**{**vars(library(is_checked)), "pmap": everywhere})
     for number, ours in enumerate(programs[name](lib)):
-        expected = theirs[f"{name} {number}"]
+        expected = vectors[f"{name} {number}"]
         np.testing.assert_allclose(whole(ours), expected, rtol=2e-5, atol=2e-5, err_msg=f"{name}: result {number}")
         assert whole(ours).dtype == expected.dtype
 
@@ -85,7 +85,7 @@ def checked() -> None:
 
 
 def sums() -> None:
-    """Sums of every size, of which processes make shares, have the bits of one process."""
+    """Sums of every size, shared by processes, have the bits of one process."""
     devices = len(distributed.devices())
     f = rune.jit(rune.shard_map(lambda x: lax.psum(x, "d"), mesh=line(), in_specs=P("d"), out_specs=P()))
     for size in (0, 1, 2, 3, 127, 8_191, 8_192, 8_193, 65_537):
@@ -139,8 +139,10 @@ def arrays() -> None:
     for block in y.addressable_shards:
         np.testing.assert_array_equal(block.data, x[block.index])
     assert "process_allgather" in refused(DistributedError, lambda: y.numpy())
-    mine = np.full((len(devices), 2), distributed.process_index(), "f")
-    assert "make_array_from_process_local_data" in refused(DistributedError, lambda: rune.device_put(mine, rows))
+    rows_of_process = np.full((len(devices), 2), distributed.process_index(), "f")
+    assert "make_array_from_process_local_data" in refused(
+        DistributedError, lambda: rune.device_put(rows_of_process, rows)
+    )
 
 
 def made_of_parts() -> None:
@@ -155,10 +157,10 @@ def made_of_parts() -> None:
         np.testing.assert_array_equal(whole(y), x)
     np.testing.assert_array_equal(rune.make_array_from_process_local_data(copies, x), x)
     np.testing.assert_array_equal(whole(rune.make_array_from_process_local_data(rows, x, x.shape)), x)
-    asked = []
-    z = rune.make_array_from_callback(x.shape, rows, lambda block: asked.append(block) or x[block])
+    blocks = []
+    z = rune.make_array_from_callback(x.shape, rows, lambda block: blocks.append(block) or x[block])
     np.testing.assert_array_equal(whole(z), x)
-    assert len(asked) == len(z.addressable_shards) < devices or count == 1
+    assert len(blocks) == len(z.addressable_shards) < devices or count == 1
     assert "rows along axis 0 in this process" in refused(
         ShapeError, lambda: rune.make_array_from_process_local_data(rows, share, (2, 2))
     )
@@ -247,18 +249,18 @@ def checkpoints() -> None:
         assert {int(name.split(".")[1]) for name in files} == set(range(distributed.process_count()))
         assert len(files) == size + 2
         columns = NamedSharding(line(), P(None, "d"))
-        loaded = distributed.load_checkpoint(folder, tree, {"x": columns, "half": None, "here": None})
-        assert loaded["x"].sharding == columns
-        np.testing.assert_array_equal(whole(loaded["x"]), x)
+        copy = distributed.load_checkpoint(folder, tree, {"x": columns, "half": None, "here": None})
+        assert copy["x"].sharding == columns
+        np.testing.assert_array_equal(whole(copy["x"]), x)
         np.testing.assert_array_equal(distributed.load_checkpoint(folder, tree, "cpu")["x"], x)
-        np.testing.assert_array_equal(loaded["here"], [0, 1, 2])
+        np.testing.assert_array_equal(copy["here"], [0, 1, 2])
         distributed.sync_global_devices("all have read")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def soak() -> None:
-    """Thousands of steps leave memory as it was."""
+    """Thousands of steps use no more memory."""
     x = rune.device_put(numbers(4 * len(distributed.devices()), 64), NamedSharding(line(), P("d")))
     f = rune.jit(rune.shard_map(lambda x: lax.psum(x, "d"), mesh=line(), in_specs=P("d"), out_specs=P()))
     sizes = []
@@ -367,7 +369,7 @@ FAULTS: dict[str, Callable[[], object]] = {
 
 
 def with_fault(name: str, at: int) -> None:
-    """Some steps of all processes, of which one goes wrong."""
+    """Some steps of all processes, one of which fails."""
     for number in range(STEPS):
         if number == at and distributed.process_index() == FAULTY:
             FAULTS[name]()

@@ -30,13 +30,13 @@ STEPS, DEADLINE, FAULTY = 5, 2.0, 1  # the process that goes wrong
 def exchanges() -> None:
     """Arrays of several dtypes, in trees, gathered and sent from one process."""
     me, count = distributed.process_index(), distributed.process_count()
-    mine = {"x": np.arange(3, dtype="f") + 10 * me, "half": rnp.full(2, me, "bfloat16"), "empty": np.zeros((0, 2))}
+    values = {"x": np.arange(3, dtype="f") + 10 * me, "half": rnp.full(2, me, "bfloat16"), "empty": np.zeros((0, 2))}
 
-    gathered = distributed.process_allgather(mine)
-    np.testing.assert_array_equal(gathered["x"], np.arange(3) + 10 * np.arange(count)[:, None])
-    np.testing.assert_array_equal(gathered["half"].astype("f"), [[n, n] for n in range(count)])
-    assert gathered["half"].dtype == "bfloat16"
-    assert gathered["empty"].shape == (count, 0, 2)
+    results = distributed.process_allgather(values)
+    np.testing.assert_array_equal(results["x"], np.arange(3) + 10 * np.arange(count)[:, None])
+    np.testing.assert_array_equal(results["half"].astype("f"), [[n, n] for n in range(count)])
+    assert results["half"].dtype == "bfloat16"
+    assert results["empty"].shape == (count, 0, 2)
 
     rows = distributed.process_allgather(np.full((2, 3), me), tiled=True)
     np.testing.assert_array_equal(rows[:, 0], np.repeat(np.arange(count), 2))
@@ -56,8 +56,8 @@ def checkpoints() -> None:
     weights = {"w": rnp.arange(6.0).reshape(2, 3), "b": rnp.ones(3, "bfloat16")}
     try:
         distributed.save_checkpoint(folder, weights)
-        loaded = distributed.load_checkpoint(folder, weights)
-        np.testing.assert_array_equal(loaded["w"], np.arange(6.0).reshape(2, 3))
+        copy = distributed.load_checkpoint(folder, weights)
+        np.testing.assert_array_equal(copy["w"], np.arange(6.0).reshape(2, 3))
         distributed.sync_global_devices("all have read")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -84,12 +84,12 @@ def manager() -> None:
             (block, *_) = sorted((folder / "step_000000003").glob("*/0.*"))
             block.write_bytes(block.read_bytes()[:-1] + b"!")
         distributed.sync_global_devices("one is damaged")
-        with warnings.catch_warnings(record=True) as warned:
+        with warnings.catch_warnings(record=True) as records:
             warnings.simplefilter("always")
             step, tree = Manager(folder).resume(state(0))
         assert (step, tree["step"], tree["rate"]) == (2, 2, 0.2)
         assert all((shard.data.numpy() == 2).all() for shard in tree["w"].addressable_shards)
-        assert any("is damaged" in str(w.message) for w in warned)
+        assert any("is damaged" in str(w.message) for w in records)
         distributed.sync_global_devices("all have read")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -173,7 +173,7 @@ FAULTS: dict[str, Callable[[], object]] = {
 
 
 def with_fault(name: str, at: int) -> None:
-    """Some steps of all processes, of which one goes wrong."""
+    """Some steps of all processes, one of which fails."""
     for step in range(STEPS):
         if step == at and distributed.process_index() == FAULTY:
             FAULTS[name]()

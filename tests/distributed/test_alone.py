@@ -39,7 +39,7 @@ def test_a_deadline_is_a_positive_number(deadline: object):
         distributed.initialize(deadline=deadline)  # pyright: ignore[reportArgumentType]
 
 
-def test_nobody_sends_if_the_only_process_does_not():
+def test_a_broadcast_without_a_source_is_an_error():
     with pytest.raises(DistributedError, match="cannot send from 0 processes"):
         distributed.broadcast_one_to_all(np.ones(3), is_source=False)
 
@@ -53,6 +53,6 @@ def test_an_index_that_is_damaged_is_refused(tmp_path: Path):
         distributed.load_checkpoint(tmp_path, np.ones(3))
 
 
-def test_what_is_no_array_is_refused():
+def test_a_leaf_that_is_not_an_array_is_refused():
     with pytest.raises(ArgumentError, match="process_allgather"):
         distributed.process_allgather({"a": object()})

@@ -12,29 +12,29 @@ pytestmark = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip 
 
 
 def test_processes_do_together_what_each_expects():
-    done = run((1, 1, 1), "program", *PROGRAMS)
+    process = run((1, 1, 1), "program", *PROGRAMS)
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_what_processes_reported_as_saved_is_there_after_one_of_them_is_killed():
+def test_a_checkpoint_reported_as_saved_survives_the_kill_of_a_process():
     assert [*kills(2)] == [{"kills": 1}, {"kills": 2}, {"kills": 2}]
 
 
 @pytest.mark.parametrize("devices", [(2, 2), (1, 3, 2)], ids=str)
 def test_a_mesh_over_processes_computes_what_one_process_would(devices: tuple[int, ...]):
-    done = run(devices, "meshes", "all")
+    process = run(devices, "meshes", "all")
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_programs_on_eight_devices_of_two_uneven_processes_give_what_jax_gave():
-    done = run((5, 3), "meshes", "stored")
+    process = run((5, 3), "meshes", "stored")
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 @pytest.mark.parametrize(("module", "fault"), IN_SHORT)
-def test_a_process_that_goes_wrong_ends_all_with_its_number(module: str, fault: str):
-    # That a third process ends is seen where arrays of the host are exchanged.
+def test_a_failing_process_ends_all_with_its_number(module: str, fault: str):
+    # The exchange of arrays of the host detects that a third process has ended.
     require_fault(module, fault, step=2, devices=(1, 2) if module == "meshes" else (1, 2, 1))

@@ -1,4 +1,4 @@
-"""A WebGPU folder in a browser: its page calls the function, compares, and says what came out."""
+"""A WebGPU folder in a browser: its page calls the function, compares, and shows the outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.browser import CHROMIUM, WHY_NOT
 FLAGS = "--headless=new --no-sandbox --disable-gpu-sandbox --enable-unsafe-webgpu --use-webgpu-adapter=swiftshader"
 FLAGS += " --enable-features=Vulkan,WebGPU --no-first-run"
 SECONDS = 90
-# Tells the server what the page says in the end.
+# Sends the final text of the page to the server.
 TELL = """<script type="module">
 const report = document.getElementById("report");
 const timer = setInterval(() => {
@@ -61,7 +61,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def reported(folder: Path, profile: Path) -> str:
-    """What the page of a folder says."""
+    """The final text of a folder's page."""
     page = folder / "index.html"
     page.write_text(page.read_text() + TELL)
     with served(folder) as address:
@@ -76,8 +76,8 @@ def reported(folder: Path, profile: Path) -> str:
 
 def function(x: Any, i: Any) -> Any:
     total, rows = rune.scan(lambda c, r: (c + r, rnp.tanh(c)), x[0], x)
-    grown = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
-    return rune.nn.softmax(x), rows, grown[2], rune.cond(i > 2, rnp.sin, rnp.cos, total), (x * 2).astype("bf16"), x > 0
+    power = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
+    return rune.nn.softmax(x), rows, power[2], rune.cond(i > 2, rnp.sin, rnp.cos, total), (x * 2).astype("bf16"), x > 0
 
 
 @pytest.mark.skipif(not CHROMIUM, reason=WHY_NOT)

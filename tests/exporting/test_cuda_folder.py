@@ -29,18 +29,18 @@ _HOST = ("-O1", "-w", "-std=gnu++17", "-ffp-contract=off", "-fno-builtin", "-fno
 
 
 def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
-    """What the program of a folder says."""
+    """The output of a folder's program."""
     folder.save(path)
     name = folder.name
     host, kernels = (path / f"{name}.cu").read_text(), (path / f"{name}_kernels.cu").read_text()
-    launched = _LAUNCH.sub(r"launch(kernel_\1, \2, \3, \4, \5);", host)
-    assert "<<<" not in launched
-    (path / f"{name}.cpp").write_text(launched)
+    source = _LAUNCH.sub(r"launch(kernel_\1, \2, \3, \4, \5);", host)
+    assert "<<<" not in source
+    (path / f"{name}.cpp").write_text(source)
     (path / f"{name}_kernels.cu").write_text(cuda_emulator.host_source(kernels))
     for file in path.glob(f"{name}_source_*.cu"):
-        launched = _OF_A_USER.sub(r"  launch([&] { \1(\3); }, \2);", file.read_text())
-        assert "<<<" not in launched
-        file.with_suffix(".cpp").write_text('#include "launches.h"\n' + cuda_emulator.host_source(launched))
+        source = _OF_A_USER.sub(r"  launch([&] { \1(\3); }, \2);", file.read_text())
+        assert "<<<" not in source
+        file.with_suffix(".cpp").write_text('#include "launches.h"\n' + cuda_emulator.host_source(source))
     includes = ["-I", str(EMULATOR / "runtime"), "-I", str(EMULATOR)]
     hosts = [file.name for file in path.glob("*.cpp")]
     objects = [f"{Path(file).stem}.o" for file in ("main.c", f"{name}_weights.c", *hosts, "blocks.cpp")]

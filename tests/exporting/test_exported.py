@@ -60,7 +60,7 @@ def test_its_second_derivative_is_that_of_the_function(loaded: Exported):
     close(slope(function), slope(loaded.call), ulps=256, why="sums in another order")
 
 
-def test_what_is_stored_can_be_differentiated_so_often_and_no_more(loaded: Exported):
+def test_a_stored_function_can_be_differentiated_vjp_order_times_and_no_more(loaded: Exported):
     assert [loaded.has_vjp(), loaded.vjp().has_vjp(), loaded.vjp().vjp().has_vjp()] == [True, True, False]
     with pytest.raises(TypeError, match=r"vjp: cannot differentiate vjp_vjp_function .the file holds no derivative"):
         loaded.vjp().vjp().vjp()
@@ -70,10 +70,10 @@ def test_what_is_stored_can_be_differentiated_so_often_and_no_more(loaded: Expor
 
 
 def test_forward_mode_is_refused_by_the_name_of_the_function(loaded: Exported):
-    with pytest.raises(TypeError, match=r"forward-mode .*<bwd of function> is a rule for cotangents") as refused:
+    with pytest.raises(TypeError, match=r"forward-mode .*<bwd of function> is a rule for cotangents") as error:
         rune.jvp(loaded.call, (X, Y), (X, Y))
 
-    assert "jacrev" in str(refused.value)
+    assert "jacrev" in str(error.value)
 
 
 def test_its_vjp_takes_arguments_and_cotangents_one_by_one(loaded: Exported):
@@ -92,16 +92,16 @@ def test_rules_of_the_function_are_in_its_derivatives():
         return x * 3
 
     clipped.defvjp(lambda x: (x * 3, None), lambda _, ct: (rnp.clip(ct, -1, 1) + 40,))
-    loaded = rune.export.load(rune.export(lambda x: clipped(x))(X).serialize(vjp_order=1))
+    copy = rune.export.load(rune.export(lambda x: clipped(x))(X).serialize(vjp_order=1))
 
-    same(rune.vjp(clipped, X)[1](X)[0], rune.vjp(loaded.call, X)[1](X)[0])
+    same(rune.vjp(clipped, X)[1](X)[0], rune.vjp(copy.call, X)[1](X)[0])
 
 
 def test_integers_have_no_cotangents():
-    loaded = rune.export.load(rune.export(lambda i, x: (x[i] * 2, i + 1))(1, X).serialize(vjp_order=1))
+    copy = rune.export.load(rune.export(lambda i, x: (x[i] * 2, i + 1))(1, X).serialize(vjp_order=1))
 
-    assert [str(t) for t in loaded.vjp().in_avals] == ["i32*[]", "f32[7]", "f32[]"]
-    same(rune.grad(lambda x: X[2] * x[2] * 2)(X), rune.grad(lambda x: loaded.call(2, x)[0] * 3)(X))
+    assert [str(t) for t in copy.vjp().in_avals] == ["i32*[]", "f32[7]", "f32[]"]
+    same(rune.grad(lambda x: X[2] * x[2] * 2)(X), rune.grad(lambda x: copy.call(2, x)[0] * 3)(X))
 
 
 def test_it_is_batched(loaded: Exported):
@@ -121,9 +121,9 @@ def test_it_is_compiled_for_another_executor(loaded: Exported, device: str):
 
 
 def test_it_is_exported_again(loaded: Exported):
-    again = rune.export(lambda x: loaded.call(x, x)["row"])(X)
+    second = rune.export(lambda x: loaded.call(x, x)["row"])(X)
 
-    same(loaded.call(X, X)["row"], rune.export.load(again.serialize(vjp_order=1)).call(X))
+    same(loaded.call(X, X)["row"], rune.export.load(second.serialize(vjp_order=1)).call(X))
 
 
 def test_another_process_needs_neither_source_nor_names(loaded: Exported, tmp_path: Path):
@@ -167,11 +167,11 @@ def test_calls_that_do_not_fit_are_refused(loaded: Exported, args: tuple, messag
 
 
 def test_a_jitted_function_keeps_its_static_arguments_and_sizes():
-    static = rune.export(rune.jit(lambda x, n: x * n, static_argnums=1))(X, 3)
-    sized = rune.export(rune.jit(lambda x: x * 2, dims={"n": (1, 9)}))(X)
+    with_static = rune.export(rune.jit(lambda x, n: x * n, static_argnums=1))(X, 3)
+    with_sizes = rune.export(rune.jit(lambda x: x * 2, dims={"n": (1, 9)}))(X)
 
-    same(X * 3, static.call(X))
-    same(rnp.ones(2) * 2, sized.call(rnp.ones(2)))
+    same(X * 3, with_static.call(X))
+    same(rnp.ones(2) * 2, with_sizes.call(rnp.ones(2)))
     with pytest.raises(TypeError, match="export: cannot give sizes to a jitted function"):
         rune.export(rune.jit(lambda x: x))(X, dims={"n": (1, 9)})
 
@@ -179,9 +179,9 @@ def test_a_jitted_function_keeps_its_static_arguments_and_sizes():
 def test_named_arguments_and_types_are_enough():
     struct = rune.ShapeDtypeStruct((7,), "f32")
 
-    exported = rune.export(lambda x, *, scale: x * scale)(struct, scale=struct)
+    program = rune.export(lambda x, *, scale: x * scale)(struct, scale=struct)
 
-    same(X * Y, exported.call(X, scale=Y))
+    same(X * Y, program.call(X, scale=Y))
 
 
 class Point(typing.NamedTuple):
@@ -191,13 +191,13 @@ class Point(typing.NamedTuple):
     y: Any
 
 
-def test_trees_come_back():
+def test_trees_are_restored():
     argument = ({"k": [X]}, Y)
-    exported = rune.export(lambda tree: OrderedDict(b=tree[0]["k"][0], a=[tree[1], None, ()]))(argument)
-    loaded = rune.export.load(exported.serialize())
+    program = rune.export(lambda tree: OrderedDict(b=tree[0]["k"][0], a=[tree[1], None, ()]))(argument)
+    copy = rune.export.load(program.serialize())
 
-    assert (loaded.in_tree, loaded.out_tree) == (exported.in_tree, exported.out_tree)
-    assert list(loaded.call(argument)) == ["b", "a"]
+    assert (copy.in_tree, copy.out_tree) == (program.in_tree, program.out_tree)
+    assert list(copy.call(argument)) == ["b", "a"]
 
 
 def test_a_class_of_trees_needs_a_name():
@@ -207,9 +207,9 @@ def test_a_class_of_trees_needs_a_name():
         rune.export(lambda d: d["a"])(defaultdict(list, a=X)).serialize()
 
     rune.export.register_node(Point, name="tests.Point")
-    loaded = rune.export.load(rune.export(lambda p: Point(p.y, p.x))(Point(X, Y)).serialize())
+    copy = rune.export.load(rune.export(lambda p: Point(p.y, p.x))(Point(X, Y)).serialize())
 
-    assert isinstance(loaded.call(Point(X, Y)), Point)
+    assert isinstance(copy.call(Point(X, Y)), Point)
     with pytest.raises(TypeError, match=r"register_node: cannot register Point as 'other' .tests.Point is in use"):
         rune.export.register_node(Point, name="other")
 
@@ -223,7 +223,7 @@ def test_a_class_of_trees_needs_a_name():
         (3, "export: cannot transform int"),
     ],
 )
-def test_what_no_file_holds_is_refused_by_name(f: Any, message: str):
+def test_a_function_that_no_file_can_hold_is_refused_by_name(f: Any, message: str):
     with pytest.raises(TypeError, match=message):
         rune.export(f)(X)
 
@@ -233,7 +233,7 @@ def test_random_numbers_need_a_key_among_the_arguments():
         rune.export(lambda x: x + rune.random.normal(shape=(7,)))(X)
 
 
-def test_the_line_of_what_is_refused_is_named():
+def test_an_error_names_the_line_of_the_refused_operation():
     def bad(x: Any) -> Any:
         y = rnp.sin(x)
         return rune.pure_callback(np.cos, y, y)  # this line
@@ -250,17 +250,17 @@ both = rune.extend.primitive("both", expand=lambda x: (x + 1, x * 2), multiple_r
 
 
 def test_an_operation_of_a_user_is_stored_as_what_it_expands_to():
-    exported = rune.export(lambda x: twice(x) + both(x)[1])(X, dims={"n": (1, 9)})
-    loaded = rune.export.load(exported.serialize())
+    program = rune.export(lambda x: twice(x) + both(x)[1])(X, dims={"n": (1, 9)})
+    copy = rune.export.load(program.serialize())
 
-    np.testing.assert_allclose(loaded.call(DOUBLED), 4 * np.arange(7))
-    np.testing.assert_allclose(loaded.call(DOUBLED[:2]), [0, 4])
+    np.testing.assert_allclose(copy.call(DOUBLED), 4 * np.arange(7))
+    np.testing.assert_allclose(copy.call(DOUBLED[:2]), [0, 4])
 
 
 def test_its_derivative_in_the_file_is_that_of_its_rule():
-    loaded = rune.export.load(rune.export(twice)(X).serialize(vjp_order=1))
+    copy = rune.export.load(rune.export(twice)(X).serialize(vjp_order=1))
 
-    np.testing.assert_allclose(rune.grad(lambda x: loaded.call(x).sum())(DOUBLED), np.full(7, 7.0))
+    np.testing.assert_allclose(rune.grad(lambda x: copy.call(x).sum())(DOUBLED), np.full(7, 7.0))
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_its_derivative_in_the_file_is_that_of_its_rule():
         ({"expand": lambda x: x + DOUBLED}, "reads arrays that are not its operands.\nhint: make them operands"),
     ],
 )
-def test_an_operation_without_such_an_expansion_is_refused_with_what_to_do(rules: Any, message: str):
+def test_an_operation_without_such_an_expansion_is_refused_with_advice(rules: Any, message: str):
     operation = rune.extend.primitive("mine", **rules)
 
     with pytest.raises(TypeError, match=f"export: cannot store mine .*{message}"):
@@ -284,8 +284,8 @@ def test_an_operation_without_such_an_expansion_is_refused_with_what_to_do(rules
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, exported = tmp_path / "f.rune", rune.export(function)(X, Y)
-    exported.save(path)
+    path, program = tmp_path / "f.rune", rune.export(function)(X, Y)
+    program.save(path)
     before = path.read_bytes()
 
     def fails(*_: object) -> None:
@@ -293,7 +293,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr("os.fsync", fails)
     with pytest.raises(OSError, match="disk full"):
-        exported.save(path, vjp_order=1)
+        program.save(path, vjp_order=1)
 
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -304,22 +304,22 @@ def test_weights_stay_in_the_file_until_they_are_read(tmp_path: Path):
     rune.export(lambda x: x * big[3] + big[-1])(1.0).save(tmp_path / "big.rune")
 
     tracemalloc.start()
-    loaded = rune.export.load(tmp_path / "big.rune")
+    copy = rune.export.load(tmp_path / "big.rune")
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert most < big.nbytes / 8
-    assert float(loaded.call(2.0)) == float(big[3] * 2.0 + big[-1])
+    assert float(copy.call(2.0)) == float(big[3] * 2.0 + big[-1])
 
 
-def test_a_file_that_is_written_anew_leaves_what_was_loaded(tmp_path: Path):
-    path, loaded = tmp_path / "f.rune", []
+def test_rewriting_a_file_does_not_change_what_was_loaded_from_it(tmp_path: Path):
+    path, copies = tmp_path / "f.rune", []
     for scale in (2.0, 3.0):
         weights_of = rnp.full(999, scale)
         rune.export(lambda x, w=weights_of: x * w)(1.0).save(path)
-        loaded.append(rune.export.load(path))
+        copies.append(rune.export.load(path))
 
-    assert [float(each.call(1.0)[7]) for each in loaded] == [2.0, 3.0]
+    assert [float(copy.call(1.0)[7]) for copy in copies] == [2.0, 3.0]
 
 
 def test_a_file_of_another_version_is_refused_by_its_number():

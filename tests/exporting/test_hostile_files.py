@@ -44,18 +44,18 @@ def test_damaged_and_forged_files_are_refused(files: list[bytes]):
 def test_python_executes_opens_and_imports_nothing_for_them():
     command = [sys.executable, "-m", "tests.hostile_files", "--files", "200"]
 
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
+    process = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
 
-    assert (done.returncode, done.stdout[:10]) == (0, "200 files:"), done.stderr
+    assert (process.returncode, process.stdout[:10]) == (0, "200 files:"), process.stderr
 
 
 def test_every_byte_counts():
     file = rune.export(lambda x: x @ W)(rnp.ones(2)).serialize()
 
     for at in range(len(file)):
-        changed = file[:at] + bytes([file[at] ^ 4]) + file[at + 1 :]
+        damage = file[:at] + bytes([file[at] ^ 4]) + file[at + 1 :]
         with pytest.raises(CheckError, match=r"load: cannot read|parse: cannot read"):
-            rune.export.load(changed)
+            rune.export.load(damage)
 
 
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 100, -1])
@@ -65,7 +65,7 @@ def test_a_file_cut_anywhere_is_refused(length: int, files: list[bytes]):
 
 
 class Evil:
-    """What runs when a pickle of it is read."""
+    """The call that unpickling it would make."""
 
     def __reduce__(self) -> Any:
         return (pytest.fail, ("a pickle was read",))
@@ -175,7 +175,7 @@ def test_weights_of_another_type_are_refused(array: np.ndarray):
         rune.export.load(forged(arrays={"w000000": array}))
 
 
-def test_bytes_that_are_no_value_of_the_dtype_are_refused():
+def test_bytes_that_are_not_a_value_of_the_dtype_are_refused():
     weight = rnp.asarray([False, True, True])
     file = rune.export(lambda i: weight[i])(0).serialize()
     assert rune.export.load(file).call(1) == 1
@@ -183,8 +183,8 @@ def test_bytes_that_are_no_value_of_the_dtype_are_refused():
     content = weights.decode(np.frombuffer(file, np.uint8))
     byte = np.array(content.arrays["w000000"]).view(np.uint8)
     byte[(0,) * byte.ndim] = 77
-    stored = content.arrays["w000000"].dtype
-    forgery = weights.encode(Content({"w000000": byte.view(stored)}, content.texts))
+    stored_dtype = content.arrays["w000000"].dtype
+    forgery = weights.encode(Content({"w000000": byte.view(stored_dtype)}, content.texts))
 
     with pytest.raises(CheckError, match="truth values"):
         rune.export.load(forgery)

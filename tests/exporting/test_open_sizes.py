@@ -75,7 +75,7 @@ def test_the_c_of_open_sizes_is_without_undefined_behaviour(tmp_path: Path):
 
 
 @needs_cc
-def test_a_program_of_ones_own_chooses_the_size(tmp_path: Path):
+def test_a_c_program_chooses_the_size(tmp_path: Path):
     folder = rune.export.source(rnp.cumsum, name="sums")(rnp.ones(4), dims={"n": (2, 1000)})
     folder.save(tmp_path)
     (tmp_path / "own.c").write_text(
@@ -95,7 +95,7 @@ def test_a_program_of_ones_own_chooses_the_size(tmp_path: Path):
     assert run.stdout == "999 1000 1000\n"
 
 
-def test_the_header_says_what_sizes_there_are():
+def test_the_header_lists_the_sizes():
     header = str(rune.export.source(joined, name="j")(*CASES[2][1], **CASES[2][2]).files["j.h"])
 
     assert " *   size_n: n in 1..inf\n *   size_m: m in 2..50\n *   a0: f32[n,m]\n" in header

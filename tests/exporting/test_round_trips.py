@@ -1,4 +1,4 @@
-"""What goes into a file comes out of it: every operation, every kind of weight, random programs."""
+"""Files keep what they store: every operation, every kind of weight, random programs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.ops.samples import each_primitive, samples
 from tests.support.arrays import array
 
 
-def reloaded(exported: Exported, vjp_order: int = 0) -> Exported:
-    """What a file of it holds, which is written the same again."""
-    file = exported.serialize(vjp_order)
+def reloaded(original: Exported, vjp_order: int = 0) -> Exported:
+    """The function loaded from its file, which is written the same again."""
+    file = original.serialize(vjp_order)
     copy = rune.export.load(file)
     assert copy.serialize(vjp_order) == file
     return copy
@@ -34,11 +34,11 @@ def same_bits(a: Any, b: Any) -> bool:
     return (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
 
 
-def means_the_same(exported: Exported, args: list[Any]) -> None:
+def means_the_same(original: Exported, args: list[Any]) -> None:
     """The program of the file is this program, and gives its bits."""
-    copy = reloaded(exported)
-    assert same_program(copy.program, exported.program)
-    results = [eval_program(e.program, [*e.weights, *args]) for e in (exported, copy)]
+    copy = reloaded(original)
+    assert same_program(copy.program, original.program)
+    results = [eval_program(e.program, [*e.weights, *args]) for e in (original, copy)]
     assert all(map(same_bits, *results))
 
 
@@ -99,9 +99,9 @@ def test_weights_and_literals_of_hard_values_keep_their_bits(value: float):
 
 def test_an_array_that_two_programs_read_is_stored_once():
     weight = rnp.arange(10_000.0)
-    exported = rune.export(lambda x: rnp.sum(rnp.sin(x * weight) * weight))(weight)
+    program = rune.export(lambda x: rnp.sum(rnp.sin(x * weight) * weight))(weight)
 
-    plain, twice = (len(exported.serialize(vjp_order=n)) for n in (0, 2))
+    plain, twice = (len(program.serialize(vjp_order=n)) for n in (0, 2))
 
     assert twice < plain + 20_000 < 2 * 4 * 10_000
 
@@ -113,11 +113,11 @@ def test_open_sizes_keep_their_ranges_and_hold_in_calls():
     def function(x: Any, y: Any) -> Any:
         return x[: y.shape[0]] + y, rnp.sum(x, 0)
 
-    exported = rune.export(function)(rnp.ones((5, 3)), rnp.ones((2, 3)), dims=SIZES, in_dims=("n,k", "m,k"))
+    original = rune.export(function)(rnp.ones((5, 3)), rnp.ones((2, 3)), dims=SIZES, in_dims=("n,k", "m,k"))
 
-    copy = reloaded(exported)
+    copy = reloaded(original)
 
-    assert copy.in_avals == exported.in_avals
+    assert copy.in_avals == original.in_avals
     assert all(bound in str(copy.program) for bound in ("n in 1..64", "k in 2..inf", "m in 0..n"))
     for n, m, k in ((1, 0, 2), (64, 64, 3), (7, 5, 11)):
         x, y = rnp.arange(1.0 * n * k).reshape(n, k), rnp.ones((m, k))
@@ -132,8 +132,8 @@ def test_loops_branches_and_nested_programs_are_in_the_text():
     @rune.jit
     def function(x: Any, i: Any) -> Any:
         total, rows = rune.scan(lambda c, r: (c + r, rnp.sin(c)), x[0], x)
-        grown = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5), (0, total))[1]
-        return rune.cond(i > 2, lambda v: v * 2, lambda v: v - 1, grown), rows
+        power = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5), (0, total))[1]
+        return rune.cond(i > 2, lambda v: v * 2, lambda v: v - 1, power), rows
 
     x = rnp.arange(12.0).reshape(4, 3)
     copy = reloaded(rune.export(function)(x, 1))

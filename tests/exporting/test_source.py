@@ -1,7 +1,7 @@
 """Folders of source: compiled by the compilers of this machine, and run where there is a device.
 
 A folder's own program calls the function on stored arguments, compares, and ends with 0 if all
-results agree; so every test here builds folders, runs them, and reads what they say.
+results agree; so every test here builds folders, runs them, and reads their output.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def dense(x: Any) -> Any:
 
 def loops(x: Any, i: Any) -> Any:
     total, rows = rune.scan(lambda c, r: (c + r, rnp.tanh(c)), x[0], x)
-    grown = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
-    return rows, grown[1], grown[2], rune.cond(i > 2, lambda v: v * 2, lambda v: v - 1, total)
+    power = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
+    return rows, power[1], power[2], rune.cond(i > 2, lambda v: v * 2, lambda v: v - 1, total)
 
 
 def dtypes_of_all_kinds(x: Any) -> Any:
@@ -91,7 +91,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 
 
 def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
-    """What the program of a folder says, built by its own line."""
+    """The output of a folder's program, built by its own command."""
     folder.save(path)
     where = {"CFLAGS": f"-I{LIBRARIES[0].parent}", "WEBGPU": str(LIBRARIES[0])} if LIBRARIES else {}
     environment = {**os.environ, **where}
@@ -100,7 +100,7 @@ def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def sanitized(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
-    """What the program of a folder in C says, built so that undefined behaviour ends it."""
+    """The output of a C folder's program, built so that undefined behaviour ends it."""
     folder.save(path)
     name = folder.name
     options = (
@@ -111,7 +111,7 @@ def sanitized(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([f"./{name}"], cwd=path, capture_output=True, text=True, timeout=300)
 
 
-# All in C; on a device those with loops, or all if RUNE_TEST_WHOLE says so.
+# All programs in C; on a device those with loops, or all with RUNE_TEST_WHOLE.
 RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
 SOME = CASES if IS_WHOLE else CASES[1:2]
 RUNS += [
@@ -132,7 +132,7 @@ def test_a_folder_builds_and_agrees_with_its_vectors(target: str, function: Any,
 
 
 @needs_cc
-def test_wrong_results_are_told(tmp_path: Path):
+def test_wrong_results_are_reported(tmp_path: Path):
     folder = rune.export.source(lambda x: x * 2, name="twice")(X)
     source = folder.files["twice.c"]
     assert isinstance(source, str)
@@ -153,7 +153,7 @@ def test_the_c_of_a_folder_is_without_undefined_behaviour(tmp_path: Path):
 
 
 @needs_cc
-def test_a_program_of_ones_own_calls_the_entry(tmp_path: Path):
+def test_a_c_program_calls_the_entry(tmp_path: Path):
     folder = rune.export.source(lambda x, y: (x + y, rnp.sum(x * y)), name="pair")(rnp.ones(4), rnp.ones(4))
     folder.save(tmp_path)
     (tmp_path / "own.c").write_text(
@@ -175,10 +175,10 @@ def test_a_program_of_ones_own_calls_the_entry(tmp_path: Path):
 
 @needs_cc
 def test_a_loaded_function_with_open_sizes_is_written_for_those_of_the_arguments(tmp_path: Path):
-    exported = rune.export(lambda x: rnp.cumsum(x @ W))(X, dims={"n": (1, 9)})
-    loaded = rune.export.load(exported.serialize())
+    program = rune.export(lambda x: rnp.cumsum(x @ W))(X, dims={"n": (1, 9)})
+    copy = rune.export.load(program.serialize())
 
-    run = built(rune.export.source(loaded, name="sized")(X[:3]), tmp_path)
+    run = built(rune.export.source(copy, name="sized")(X[:3]), tmp_path)
 
     assert run.stdout.endswith("ok\n")
 
@@ -212,7 +212,7 @@ def test_modules_of_spirv_are_valid(tmp_path: Path):
 
 
 @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
-def test_what_no_folder_holds_is_refused_by_name():
+def test_a_program_that_no_folder_can_hold_is_refused_by_name():
     with pytest.raises(TypeError, match=r"source: cannot write for 'fortran' .targets: c, "):
         rune.export.source(rnp.sin, target="fortran")
     with pytest.raises(TypeError, match=r"source: cannot write eig .Python computes it on the host"):

@@ -185,7 +185,7 @@ def test_sizes_that_stay_open_are_passed_as_they_are_at_the_call(tmp_path: Path)
 
 
 @needs_cc
-def test_a_function_of_c_stands_in_loops_branches_and_derivatives(tmp_path: Path):
+def test_a_function_of_c_works_in_loops_branches_and_derivatives(tmp_path: Path):
     agreed(built(rune.export.source(in_a_loop_and_a_branch, name="looped")(X, 3), tmp_path / "looped"), 2)
     agreed(built(rune.export.source(slopes, name="slopes")(X), tmp_path / "slopes"), 1)
     agreed(built(rune.export.source(rune.vmap(slopes), name="lanes")(X), tmp_path / "lanes"), 1)
@@ -193,13 +193,13 @@ def test_a_function_of_c_stands_in_loops_branches_and_derivatives(tmp_path: Path
 
 @needs_cc
 def test_a_function_that_is_jitted_or_called_within_jit_is_written(tmp_path: Path):
-    jitted = rune.jit(lambda x: rune.jit(lambda y: scale(y, factor=2.5))(x) + 1)
+    program = rune.jit(lambda x: rune.jit(lambda y: scale(y, factor=2.5))(x) + 1)
 
-    agreed(built(rune.export.source(jitted, name="jitted")(X), tmp_path), 1)
+    agreed(built(rune.export.source(program, name="jitted")(X), tmp_path), 1)
 
 
 @needs_cc
-def test_a_wrong_function_of_c_is_told(tmp_path: Path):
+def test_a_wrong_function_of_c_is_reported(tmp_path: Path):
     folder = rune.export.source(among_kernels, name="tested")(X)
     text = folder.files["tested_source_0.c"]
     assert isinstance(text, str)
@@ -211,7 +211,7 @@ def test_a_wrong_function_of_c_is_told(tmp_path: Path):
 
 
 @needs_cc
-def test_a_text_is_one_file_however_often_and_in_whatever_way_it_is_called():
+def test_a_source_is_one_file_however_it_is_called():
     folder = rune.export.source(in_a_loop_and_a_branch, name="looped")(X, 3)
 
     assert sorted(f for f in folder.files if "source" in f) == ["looped_source_0.c"]
@@ -240,7 +240,7 @@ def test_complex_numbers_are_pairs_and_truth_values_bytes(tmp_path: Path):
       for (long i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) out[2 * i + k] = which[i] ? x[2 * i + k] : y[2 * i + k];
     }"""
-    chosen = extend.primitive(
+    choose = extend.primitive(
         "chosen",
         types=lambda which, x, y: x,
         meaning=np.where,
@@ -248,7 +248,7 @@ def test_complex_numbers_are_pairs_and_truth_values_bytes(tmp_path: Path):
     )
     z = np.exp(1j * np.arange(7)).astype(np.complex64)
 
-    agreed(built(rune.export.source(lambda z: chosen(z.real > 0, z * 2, z + 1), name="chosen")(z), tmp_path), 1)
+    agreed(built(rune.export.source(lambda z: choose(z.real > 0, z * 2, z + 1), name="chosen")(z), tmp_path), 1)
 
 
 @needs_cc
@@ -268,7 +268,7 @@ def test_the_c_of_the_calls_is_without_undefined_behaviour_and_warnings(tmp_path
 
 
 @needs_opencl
-def test_a_kernel_of_opencl_c_stands_in_loops_and_branches(tmp_path: Path):
+def test_a_kernel_of_opencl_c_works_in_loops_and_branches(tmp_path: Path):
     folder = rune.export.source(in_a_loop_and_a_branch, name="looped", target="opencl")(X, 3)
 
     agreed(built(folder, tmp_path), 2)
@@ -293,7 +293,7 @@ def test_a_launch_without_blocks_is_a_failure_of_the_device(tmp_path: Path):
     assert (run.returncode, "the device failed" in run.stdout) == (2, True)
 
 
-def test_each_kernel_of_opencl_c_is_a_program_of_its_own():
+def test_each_kernel_of_opencl_c_is_a_separate_program():
     folder = rune.export.source(in_a_loop_and_a_branch, name="looped", target="opencl")(X, 3)
 
     programs = [text for file, text in folder.files.items() if "_source_" in file]
@@ -309,7 +309,7 @@ def in_cuda(function: Any, *args: Any, name: str = "tested", **sizes: Any) -> Fo
 
 
 @needs_gxx
-def test_a_kernel_of_cuda_c_stands_in_loops_branches_and_derivatives(tmp_path: Path):
+def test_a_kernel_of_cuda_c_works_in_loops_branches_and_derivatives(tmp_path: Path):
     folder = in_cuda(lambda x, k: (*in_a_loop_and_a_branch(x, k), rune.vmap(slopes)(x)), X, 3)
 
     agreed(test_cuda_folder.built(folder, tmp_path), 3)
@@ -354,7 +354,7 @@ def test_kernels_of_one_name_in_two_texts_do_not_meet(tmp_path: Path):
 
 
 @needs_gxx
-def test_a_wrong_kernel_of_cuda_c_is_told(tmp_path: Path):
+def test_a_wrong_kernel_of_cuda_c_is_reported(tmp_path: Path):
     folder = in_cuda(lambda x: scale(x, factor=2.0), X)
     text = str(folder.files["tested_source_0.cu"])
 
@@ -383,32 +383,32 @@ def test_the_cuda_folder_with_kernels_of_users_compiles(tmp_path: Path):
 # --- refusals -----------------------------------------------------------------------------------
 
 
-def test_what_is_known_by_a_pointer_alone_is_refused_with_what_to_give_instead():
+def test_an_operation_known_only_by_a_pointer_is_refused_with_advice():
     pointer = extend.primitive("twice", types=lambda x: x, native=extend.Native(4096), meaning=lambda x: 2 * x)
 
-    with pytest.raises(ArgumentError, match=r"cannot store twice .it has no source in the language .* 'c'") as raised:
+    with pytest.raises(ArgumentError, match=r"cannot store twice .it has no source in the language .* 'c'") as error:
         rune.export.source(lambda x: pointer(x + 1), target="c")(X)
 
-    assert 'sources=[extend.Source("c", ...)]' in str(raised.value)
-    assert "test_user_sources.py" in str(raised.value)
+    assert 'sources=[extend.Source("c", ...)]' in str(error.value)
+    assert "test_user_sources.py" in str(error.value)
 
 
 @pytest.mark.parametrize("target", ["spirv", "wgsl"])
 def test_folders_of_other_targets_hold_no_code_of_users(target: str):
-    with pytest.raises(ArgumentError, match=r"cannot store scale .a file holds no Python or C code") as raised:
+    with pytest.raises(ArgumentError, match=r"cannot store scale .a file holds no Python or C code") as error:
         rune.export.source(lambda x: scale(x, factor=2.0), target=target)(X)
 
-    assert "expand=" in str(raised.value)
+    assert "expand=" in str(error.value)
 
 
-def test_a_kernel_that_runs_nowhere_here_has_nothing_to_compare_with():
+def test_a_kernel_without_any_device_to_run_on_has_nothing_to_compare_with():
     kernel = extend.Source("cuda", SCALE_CUDA, "scale", in_blocks_of_64, scale_sizes)
     alone = extend.primitive("alone", types=lambda x, *, factor: x, sources=[kernel])
 
-    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as raised:
+    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as error:
         in_cuda(lambda x: alone(x, factor=2.0), X)
 
-    assert "meaning=" in str(raised.value)
+    assert "meaning=" in str(error.value)
 
 
 def test_a_file_holds_no_code_of_users():
@@ -428,7 +428,7 @@ def test_a_function_of_c_has_no_launch_and_a_kernel_has_one():
 def test_a_function_of_c_alone_runs_on_no_device_of_rune():
     alone = extend.primitive("alone", types=lambda x: x, sources=[extend.Source("c", SCALE_C, "scale")])
 
-    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as raised:
+    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as error:
         alone(X)
 
-    assert "native=" in str(raised.value)
+    assert "native=" in str(error.value)

@@ -41,7 +41,7 @@ def test_complex_and_half_types_and_integers_are_tried():
     assert "jvp" not in extend.check(integers, [np.arange(3, dtype=np.int32)]).tried
 
 
-def _operation(**changed: Any) -> extend.Operation:
+def _operation(**changes: Any) -> extend.Operation:
     rules = {
         "types": lambda x: x,
         "meaning": lambda x: x[..., ::-1] * 2,
@@ -49,7 +49,7 @@ def _operation(**changed: Any) -> extend.Operation:
         "transpose": lambda ct, is_linear, x: [flipped(ct)],
         "batch": extend.leading,
     }
-    return extend.primitive("flipped", **{**rules, **changed})
+    return extend.primitive("flipped", **{**rules, **changes})
 
 
 flipped = _operation()
@@ -95,7 +95,7 @@ def test_a_wrong_function_of_c_is_named():
         extend.check(wrong, [(operations.X,)])
 
 
-def test_it_says_which_rules_there_are_none_of():
+def test_the_report_names_the_missing_rules():
     bare = extend.primitive("bare", types=lambda x: x, meaning=lambda x: x + 1)
 
     assert extend.check(bare, [(operations.X,)]).missing == ("batch", "jvp", "transpose")

@@ -28,7 +28,7 @@ def scaled(x: int, out: int, n: int, factor: float) -> None:
 cube = extend.primitive(
     "cube", types=lambda x: x, meaning=lambda x: x**3, jvp=[lambda t, x, y: 3 * x**2 * t], batch=extend.leading
 )
-written = extend.primitive("written", expand=lambda x: rnp.sin(x) * x)
+sine_times_x = extend.primitive("written", expand=lambda x: rnp.sin(x) * x)
 both = extend.primitive("both", expand=lambda x: x * x * x, meaning=lambda x: x**3)
 scale = extend.primitive(
     "scale",
@@ -54,11 +54,11 @@ def test_it_is_differentiated_on_lanes(way: Any):
 
 
 @ways
-def test_what_follows_from_an_expansion_is_its_own(way: Any):
+def test_an_operation_defined_by_an_expansion_has_derivatives_and_lanes(way: Any):
     slopes = np.cos(X) * X + np.sin(X)
 
-    np.testing.assert_allclose(way(written)(X), np.sin(X) * X, rtol=1e-6)
-    np.testing.assert_allclose(way(rune.vmap(rune.grad(written)))(X), slopes, rtol=1e-5)
+    np.testing.assert_allclose(way(sine_times_x)(X), np.sin(X) * X, rtol=1e-6)
+    np.testing.assert_allclose(way(rune.vmap(rune.grad(sine_times_x)))(X), slopes, rtol=1e-5)
     np.testing.assert_allclose(way(rune.vmap(rune.grad(both)))(X), 3 * X**2, rtol=1e-5)
     np.testing.assert_allclose(way(rune.grad(lambda x: fused(x, 2 * x)[0].sum()))(X), 4 * X, rtol=1e-6)
 
@@ -68,9 +68,9 @@ def test_what_follows_from_an_expansion_is_its_own(way: Any):
 def test_a_function_of_c_is_called_on_dense_rows(way: Any, shape: tuple[int, ...]):
     x = np.random.default_rng(1).normal(size=(*shape, 2)).astype(np.float32)
 
-    strided = way(lambda x: scale(x[..., 1], factor=2.5))(x)
+    result = way(lambda x: scale(x[..., 1], factor=2.5))(x)
 
-    np.testing.assert_array_equal(strided, x[..., 1] * np.float32(2.5))
+    np.testing.assert_array_equal(result, x[..., 1] * np.float32(2.5))
 
 
 def test_it_is_one_equation_in_programs_and_runs_in_loops():
@@ -104,15 +104,15 @@ def test_lanes_may_be_taken_one_by_one():
 
 
 def test_a_meaning_may_keep_what_it_is_given():
-    stored: list[np.ndarray] = []
+    references: list[np.ndarray] = []
 
     def keep(x: np.ndarray) -> np.ndarray:
-        stored.append(x)
+        references.append(x)
         return x
 
     same = extend.primitive("same", types=lambda x: x, meaning=keep)
     result = rune.jit(lambda x: same(x + 1) * 2)(X)
-    stored[0][:] = 0
+    references[0][:] = 0
 
     np.testing.assert_array_equal(result, 2 * (X + 1))
     np.testing.assert_array_equal(rune.jit(lambda x: same(x + 1) * 2)(X), 2 * (X + 1))
@@ -124,7 +124,7 @@ def test_an_expansion_runs_on_devices(device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES[:1])
-def test_without_an_expansion_the_host_computes_it_and_says_so(device: str):
+def test_without_an_expansion_the_host_computes_it_and_warns(device: str):
     alone = extend.primitive(f"alone on {device}", types=lambda x: x, meaning=lambda x: x + 1)
 
     with pytest.warns(HostFallbackWarning, match="alone on"):
@@ -134,15 +134,17 @@ def test_without_an_expansion_the_host_computes_it_and_says_so(device: str):
 
 
 def test_rules_may_be_zero_or_refused():
-    rounded = extend.primitive("rounded", types=lambda x: x, meaning=np.round, jvp=[extend.ZERO])
-    refused = extend.primitive("refused", types=lambda x: x, meaning=np.round, jvp=[extend.NOT_DIFFERENTIABLE("no")])
+    with_zero = extend.primitive("rounded", types=lambda x: x, meaning=np.round, jvp=[extend.ZERO])
+    without_rule = extend.primitive(
+        "refused", types=lambda x: x, meaning=np.round, jvp=[extend.NOT_DIFFERENTIABLE("no")]
+    )
 
-    assert rune.grad(lambda x: rounded(x) + x)(1.5) == 1
+    assert rune.grad(lambda x: with_zero(x) + x)(1.5) == 1
     with pytest.raises(TypeError, match=r"cannot differentiate refused \(no\)"):
-        rune.grad(refused)(1.5)
+        rune.grad(without_rule)(1.5)
 
 
-def test_what_is_missing_is_said_by_name():
+def test_an_error_names_the_missing_rule():
     bare = extend.primitive("bare", types=lambda x: (x, x), meaning=lambda x: (x, x), multiple_results=True)
 
     with pytest.raises(MissingRule, match=r"jvp: cannot differentiate bare \(it has no jvp rule\)"):
@@ -239,7 +241,7 @@ def test_an_array_that_is_given_by_name_is_refused_as_it_would_lose_its_derivati
 @pytest.mark.parametrize("operands", [(), (1.0,), (1.0, 2.0, 3.0)], ids=len)
 @pytest.mark.parametrize("ufunc", [np.logaddexp, np.frompyfunc(lambda x, y: x + y, 2, 1)], ids=["numpy", "python"])
 def test_another_number_of_operands_than_a_ufunc_takes_is_refused(way: Any, operands: tuple[float, ...], ufunc: Any):
-    either = extend.primitive("either", types=lambda *types: rune.ArrayType((), np.dtype("f4")), meaning=ufunc)
+    operation = extend.primitive("either", types=lambda *types: rune.ArrayType((), np.dtype("f4")), meaning=ufunc)
 
     with pytest.raises(ArgumentError, match=rf"either: cannot be called with {len(operands)} operands? .*takes 2"):
-        way(lambda: either(*operands))()
+        way(lambda: operation(*operands))()

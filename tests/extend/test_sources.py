@@ -118,14 +118,14 @@ def test_a_kernel_runs_on_its_device_in_any_size(device: str, way: Any, count: i
 
 
 @devices
-def test_its_rules_agree(device: str):
+def test_a_primitive_with_sources_passes_the_check_of_its_rules(device: str):
     report = extend.check(scale, [(np.ones(3, np.float32), {"factor": 2.0})], device=device)
 
     assert (report.missing, report.tried["jit"]) == ((), 1)
 
 
 @devices
-def test_it_stands_between_kernels_of_rune_under_grad_and_vmap(device: str):
+def test_it_runs_between_kernels_of_rune_under_grad_and_vmap(device: str):
     x = np.linspace(-1, 1, 21, dtype=np.float32).reshape(3, 7)
 
     def f(row: Any) -> Any:
@@ -144,10 +144,10 @@ def test_it_runs_in_a_loop_and_in_a_branch(device: str):
         y = rune.fori_loop(0, 200, lambda i, c: alone(c, factor=1.01), x)
         return rune.cond(flag, lambda y: alone(y, factor=0.5), lambda y: y, y)
 
-    compiled = rune.jit(f, device=device)
+    program = rune.jit(f, device=device)
 
-    np.testing.assert_allclose(compiled(x, True), 0.5 * x * 1.01**200, rtol=1e-4)
-    np.testing.assert_allclose(compiled(x, False), x * 1.01**200, rtol=1e-4)
+    np.testing.assert_allclose(program(x, True), 0.5 * x * 1.01**200, rtol=1e-4)
+    np.testing.assert_allclose(program(x, False), x * 1.01**200, rtol=1e-4)
 
 
 @devices
@@ -193,17 +193,17 @@ def test_its_operands_are_checked_for_nan_like_any(device: str):
 
 @pytest.mark.parametrize("device", OTHERS)
 @ways
-def test_a_device_of_no_such_language_is_refused_by_name(device: str, way: Any):
+def test_a_device_of_another_language_is_refused_by_name(device: str, way: Any):
     x = rune.device_put(np.ones(3, np.float32), device)
 
     with pytest.raises(MissingRule, match=r"cannot compile alone for \w+:0 \(its kernels are only for cuda and opencl"):
         way(lambda x: alone(x, factor=2.0))(x)
 
 
-def test_what_it_means_serves_the_cpu():
+def test_the_cpu_runs_the_meaning():
     np.testing.assert_array_equal(rune.jit(lambda x: scale(x, factor=2.0))(np.ones(3, np.float32)), [2, 2, 2])
-    written = extend.primitive("written", expand=lambda x: 2 * x, sources=scale_sources)
-    assert written(1.5) == 3.0 == rune.jit(written)(1.5)
+    double = extend.primitive("written", expand=lambda x: 2 * x, sources=scale_sources)
+    assert double(1.5) == 3.0 == rune.jit(double)(1.5)
 
 
 def broken(language: str) -> extend.Source:
@@ -212,13 +212,13 @@ def broken(language: str) -> extend.Source:
 
 
 @pytest.mark.parametrize("device", [d for d in DEVICES if d.startswith("opencl")])  # g++ has other words
-def test_what_does_not_compile_is_shown_with_its_line(device: str):
+def test_source_that_does_not_compile_is_shown_with_its_line(device: str):
     op = extend.primitive("broken", types=lambda x, *, factor: x, sources=[broken("opencl")])
 
-    with pytest.raises(CompileError, match=r"cannot compile scale for opencl:0 \(line 4") as caught:
+    with pytest.raises(CompileError, match=r"cannot compile scale for opencl:0 \(line 4") as error:
         rune.jit(lambda x: op(x, factor=2.0), device=device)(np.ones(3, np.float32))
 
-    assert "as it was written" in (caught.value.hint or "")
+    assert "as it was written" in (error.value.hint or "")
 
 
 BAD = {
@@ -233,7 +233,7 @@ BAD = {
 
 @devices
 @pytest.mark.parametrize(("launch", "sizes", "why"), BAD.values(), ids=[*BAD])
-def test_a_launch_that_is_none_is_refused(device: str, launch: Any, sizes: Any, why: str):
+def test_an_invalid_launch_is_refused(device: str, launch: Any, sizes: Any, why: str):
     op = extend.primitive("bad", types=lambda x: x, sources=sources(SCALE, "scale", launch, lambda x: sizes))
 
     with pytest.raises(ArgumentError, match=why):

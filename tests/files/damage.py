@@ -72,15 +72,15 @@ def _longer(random: Random, header: Header, buffer: bytes) -> bytes:
 
 def _full(random: Random, header: Header) -> str:
     """The name of an array that has elements."""
-    named = [n for n, said in header.items() if n != "__metadata__" and 0 not in said["shape"]]
-    return random.choice(named)
+    names = [n for n, entry in header.items() if n != "__metadata__" and 0 not in entry["shape"]]
+    return random.choice(names)
 
 
 def _other_offsets(random: Random, header: Header, buffer: bytes) -> bytes:
-    said = header[_full(random, header)]
-    begin, end = said["data_offsets"]
+    entry = header[_full(random, header)]
+    begin, end = entry["data_offsets"]
     step = random.choice([1, -1, 8, len(buffer), 1 << 62, -(1 << 63), 10**30])
-    said["data_offsets"] = random.choice([[begin + step, end + step], [begin, end + step], [end, begin], [begin]])
+    entry["data_offsets"] = random.choice([[begin + step, end + step], [begin, end + step], [end, begin], [begin]])
     return joined(header, buffer)
 
 
@@ -91,17 +91,17 @@ def _overlap(random: Random, header: Header, buffer: bytes) -> bytes:
 
 
 def _other_shape(random: Random, header: Header, buffer: bytes) -> bytes:
-    said = header[_full(random, header)]
-    wrong: list[Any] = [[*said["shape"], 2], [1 << 63], [1 << 32, 1 << 32], [-1], [2.0], ["3"], [True], "3", None, [0]]
-    said["shape"] = random.choice([*wrong, [1] * 65 + said["shape"], [0, 1 << 62, 1 << 62]])
+    entry = header[_full(random, header)]
+    wrong: list[Any] = [[*entry["shape"], 2], [1 << 63], [1 << 32, 1 << 32], [-1], [2.0], ["3"], [True], "3", None, [0]]
+    entry["shape"] = random.choice([*wrong, [1] * 65 + entry["shape"], [0, 1 << 62, 1 << 62]])
     return joined(header, buffer)
 
 
 def _other_dtype(random: Random, header: Header, buffer: bytes) -> bytes:
-    said = header[_full(random, header)]
-    others = [d for d in ("U8", "F16", "F32", "F64") if d[1:] != said["dtype"][1:] and said["dtype"] != "BOOL"]
-    wide = [d for d in others if said["dtype"] not in ("BF16", "I8", "U8") or d not in ("U8", "F16")]
-    said["dtype"] = random.choice([*wide, "O8", "", None, 3, ["F32"]])
+    entry = header[_full(random, header)]
+    others = [d for d in ("U8", "F16", "F32", "F64") if d[1:] != entry["dtype"][1:] and entry["dtype"] != "BOOL"]
+    wide = [d for d in others if entry["dtype"] not in ("BF16", "I8", "U8") or d not in ("U8", "F16")]
+    entry["dtype"] = random.choice([*wide, "O8", "", None, 3, ["F32"]])
     return joined(header, buffer)
 
 
@@ -112,8 +112,8 @@ def _twice(random: Random, header: Header, buffer: bytes) -> bytes:
 
 def _bad_json(random: Random, header: Header, buffer: bytes) -> bytes:
     text = json.dumps(header)
-    nested = "[" * 100_000
-    wrong = ["", " " + text, text[1:], text + "}", f"[{text}]", "{" + '"a":' + nested, '{"a": NaN}', '{"a": 1}']
+    brackets = "[" * 100_000
+    wrong = ["", " " + text, text[1:], text + "}", f"[{text}]", "{" + '"a":' + brackets, '{"a": NaN}', '{"a": 1}']
     wrong += ['{"a": %s}' % ("9" * 5000), "null", "3", text.replace(":", ";"), text.replace("{", "{\x00")]
     return joined(random.choice([*wrong, b'{"\xff": 1}', b"\xef\xbb\xbf" + text.encode()]), buffer)
 

@@ -1,4 +1,4 @@
-"""Processes that save are killed: what they have reported as saved is there, and whole.
+"""Processes that save are killed: every checkpoint reported as saved exists, and is complete.
 
 `./scripts/stress saves` kills two hundred.
 """
@@ -28,7 +28,7 @@ def state(step: int) -> dict[str, object]:
 
 
 def is_state(tree: dict[str, object], step: int) -> bool:
-    """Whether all of it is of this step."""
+    """Whether the whole tree is of this step."""
     return tree["step"] == step and bool((np.asarray(tree["w"]) == step).all())
 
 
@@ -44,18 +44,18 @@ def train(folder: Path, pipe: int) -> None:
 
 def saves(count: int) -> Counter[str]:
     """Kill that many processes at any moment, and look at what they reported."""
-    outcomes, reported = Counter[str](), 0
+    outcomes, last_step = Counter[str](), 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rune.tree.save(folder / "last.npz", state(0))  # so that children find everything loaded
         for _ in range(count):
             report = _killed(folder, random.uniform(0.01, 0.3), outcomes)
-            reported = max(reported, int.from_bytes(report[-8:], "little")) if report else reported
-            outcomes.update(_losses(folder, reported))
-        outcomes["nothing was saved"] += reported == 0
+            last_step = max(last_step, int.from_bytes(report[-8:], "little")) if report else last_step
+            outcomes.update(_losses(folder, last_step))
+        outcomes["nothing was saved"] += last_step == 0
         # Each process may have died before it removed an old one; the next one that saves does.
         with Manager(folder) as manager:
-            manager.save(reported + 2, state(reported + 2))
+            manager.save(last_step + 2, state(last_step + 2))
         outcomes["too many"] += len(manager.steps) > 3
     return outcomes
 
@@ -80,11 +80,11 @@ def _killed(folder: Path, after: float, outcomes: Counter[str]) -> bytes:
     return octets[: len(octets) // 8 * 8]
 
 
-def _losses(folder: Path, reported: int) -> Counter[str]:
+def _losses(folder: Path, last_step: int) -> Counter[str]:
     """What is wrong with a folder in which this step was reported as saved."""
     losses, manager = Counter[str](), Manager(folder)
-    losses["lost"] += (manager.latest or 0) < reported
+    losses["lost"] += (manager.latest or 0) < last_step
     losses["torn"] += sum(not is_state(manager.restore(step).tree, step) for step in manager.steps)
     tree = rune.tree.load(folder / "last.npz")
-    losses["lost, of one file"] += tree["step"] < reported or not is_state(tree, tree["step"])
+    losses["lost, of one file"] += tree["step"] < last_step or not is_state(tree, tree["step"])
     return losses

@@ -1,4 +1,4 @@
-"""rune.checkpoints: what was saved is there, the newest few, and a run goes on from it."""
+"""rune.checkpoints: the newest saved checkpoints exist, and a run resumes from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_newest_few_stay(tmp_path: Path):
     assert len([*tmp_path.iterdir()]) == 3
 
 
-def test_without_a_limit_all_stay(tmp_path: Path):
+def test_without_a_limit_all_checkpoints_stay(tmp_path: Path):
     assert filled(tmp_path, (0, 5, 3, 10**17), keep=None).steps == (0, 3, 5, 10**17)
 
 
@@ -43,7 +43,7 @@ def test_each_step_comes_back(tmp_path: Path):
     assert manager.restore().step == manager.latest == 2
 
 
-def test_a_folder_without_checkpoints_starts_anew(tmp_path: Path):
+def test_resuming_from_a_folder_without_checkpoints_starts_at_the_beginning(tmp_path: Path):
     manager, initial = Manager(tmp_path / "new"), {"w": 1}
 
     assert manager.resume(initial) == (0, initial)
@@ -52,11 +52,11 @@ def test_a_folder_without_checkpoints_starts_anew(tmp_path: Path):
         manager.restore()
 
 
-def test_a_run_that_goes_on_gives_what_one_that_was_not_interrupted_gives(tmp_path: Path):
+def test_a_resumed_run_gives_the_results_of_an_uninterrupted_one(tmp_path: Path):
     @rune.jit
     def step(state: Any) -> Any:
-        key, used = rune.random.split(state["key"])
-        return {"w": state["w"] * 0.9 + rune.random.normal(used, (4,)), "key": key, "n": state["n"] + 1}
+        key, step_key = rune.random.split(state["key"])
+        return {"w": state["w"] * 0.9 + rune.random.normal(step_key, (4,)), "key": key, "n": state["n"] + 1}
 
     def run(first: int, last: int, state: Any, manager: Manager | None = None) -> Any:
         for number in range(first, last):
@@ -70,11 +70,13 @@ def test_a_run_that_goes_on_gives_what_one_that_was_not_interrupted_gives(tmp_pa
         run(0, 5, start, manager)
 
     first, state = Manager(tmp_path).resume(start)
-    resumed, straight = run(first, 9, state), run(0, 9, start)
-    assert np.asarray(resumed["w"]).tobytes() == np.asarray(straight["w"]).tobytes()
+    restart, one_run = run(first, 9, state), run(0, 9, start)
+    assert np.asarray(restart["w"]).tobytes() == np.asarray(one_run["w"]).tobytes()
 
 
-def test_what_is_donated_or_written_into_afterwards_is_saved_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_arrays_donated_or_overwritten_during_a_save_are_saved_with_their_old_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     begin, write = threading.Event(), trees.write
     monkeypatch.setattr(trees, "write", lambda *a: (begin.wait(30), write(*a)))
     w, counts = rnp.ones(1000), np.ones(3)
@@ -85,8 +87,8 @@ def test_what_is_donated_or_written_into_afterwards_is_saved_as_it_was(tmp_path:
         counts[:] = 7
         assert not saving.done()
         begin.set()
-    saved = manager.restore().tree
-    assert all((np.asarray(x) == 1).all() for x in saved)
+    copy = manager.restore().tree
+    assert all((np.asarray(x) == 1).all() for x in copy)
 
 
 def test_an_error_of_writing_is_raised_by_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -110,13 +112,13 @@ def test_torn_files_are_passed_over_with_a_warning(tmp_path: Path):
     for step, size in ((2, 100), (1, 0)):
         os.truncate(manager.path(step), size)
 
-    with pytest.warns(FileWarning, match="step_00000000[12]") as warned:
+    with pytest.warns(FileWarning, match="step_00000000[12]") as records:
         step, _ = manager.resume({"w": rnp.zeros(5, "int32")})
-    assert (step, len(warned), manager.steps) == (0, 2, (0,))
-    assert warned[0].filename == __file__
+    assert (step, len(records), manager.steps) == (0, 2, (0,))
+    assert records[0].filename == __file__
 
 
-def test_a_torn_file_that_is_asked_for_is_an_error(tmp_path: Path):
+def test_requesting_a_torn_file_is_an_error(tmp_path: Path):
     manager = filled(tmp_path, [4])
     os.truncate(manager.path(4), 100)
 
@@ -149,7 +151,7 @@ def test_partial_files_of_processes_that_died_long_ago_are_removed(tmp_path: Pat
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_other_files_of_the_folder_are_left_alone(tmp_path: Path):
+def test_other_files_of_the_folder_stay_untouched(tmp_path: Path):
     (tmp_path / "log.txt").write_text("text")
 
     filled(tmp_path, range(5))
@@ -185,7 +187,7 @@ def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path, monkey
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_what_was_reported_as_saved_survives_kills():
+def test_a_checkpoint_reported_as_saved_survives_kills():
     assert not +saves(5)  # ./scripts/stress saves: 200
 
 
@@ -207,7 +209,7 @@ def test_metadata_are_those_of_one_process(tmp_path: Path, monkeypatch: pytest.M
         manager.save(3, {"w": 1.0}, {"by": "me"})
 
 
-def test_what_several_processes_saved_is_read_into_a_tree(tmp_path: Path):
+def test_a_checkpoint_of_several_processes_is_read_into_a_tree(tmp_path: Path):
     with Manager(tmp_path) as manager:
         rune.distributed.save_checkpoint(tmp_path / "step_000000003", {"w": rnp.ones(2)})
 

@@ -42,7 +42,7 @@ def test_any_byte_of_any_leaf_that_differs_is_an_error_with_its_name(tmp_path: P
             path.write_bytes(content)
 
 
-def test_what_a_device_copies_is_compared(tmp_path: Path):
+def test_an_array_that_is_copied_to_a_device_has_its_checksum_compared(tmp_path: Path):
     path = tmp_path / "tree.safetensors"
     rune.tree.save(path, {"a": rnp.ones(3), "b": rnp.ones(5)})
     altered(path, "b", 7)
@@ -53,7 +53,7 @@ def test_what_a_device_copies_is_compared(tmp_path: Path):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_other_programs_wrote_is_compared_where_it_has_checksums(tmp_path: Path, format: str):
+def test_files_of_other_programs_are_compared_with_their_checksums_if_any(tmp_path: Path, format: str):
     safetensors = pytest.importorskip("safetensors.numpy")
     path, x = tmp_path / f"other.{format}", np.arange(10_000.0)
     np.savez(path, x=x) if format == "npz" else safetensors.save_file({"x": x}, path)

@@ -49,14 +49,14 @@ def test_the_safetensors_package_reads_what_is_written(tmp_path: Path, dtype: st
 
 
 @pytest.mark.parametrize("dtype", IN_THE_PACKAGE.split())
-def test_what_the_safetensors_package_writes_is_read(tmp_path: Path, dtype: str):
+def test_a_file_that_the_safetensors_package_writes_is_read(tmp_path: Path, dtype: str):
     arrays = {"layer.weight": drawn(dtype), "layer.bias": np.ones((), np.float32), "none": np.ones((2, 0), np.int8)}
     reference.save_file(arrays, tmp_path / "x.safetensors", {"format": "np"})
 
-    loaded = rune.tree.load(tmp_path / "x.safetensors")
+    copies = rune.tree.load(tmp_path / "x.safetensors")
 
-    assert sorted(loaded) == sorted(arrays)
-    same(arrays["layer.weight"], loaded["layer.weight"])
+    assert sorted(copies) == sorted(arrays)
+    same(arrays["layer.weight"], copies["layer.weight"])
     assert dict(rune.files.open(tmp_path / "x.safetensors").metadata) == {"format": "np"}
 
 
@@ -87,7 +87,7 @@ def test_numpy_reads_what_is_written(tmp_path: Path):
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_what_numpy_writes_is_read(tmp_path: Path, save: Callable[..., None]):
+def test_a_file_that_numpy_writes_is_read(tmp_path: Path, save: Callable[..., None]):
     arrays = {
         "rows": np.arange(12.0).reshape(3, 4),
         "columns": np.asfortranarray(np.arange(12, dtype=np.int32).reshape(3, 4)),
@@ -97,11 +97,11 @@ def test_what_numpy_writes_is_read(tmp_path: Path, save: Callable[..., None]):
     }
     save(tmp_path / "x.npz", **arrays)
 
-    loaded = rune.tree.load(tmp_path / "x.npz")
+    copies = rune.tree.load(tmp_path / "x.npz")
 
-    assert sorted(loaded) == sorted(arrays)
+    assert sorted(copies) == sorted(arrays)
     for name, array in arrays.items():
-        same(array.astype(array.dtype.newbyteorder("=")), loaded[name])
+        same(array.astype(array.dtype.newbyteorder("=")), copies[name])
 
 
 def test_arrays_that_do_not_lie_aligned_are_computed_with(tmp_path: Path):
@@ -136,7 +136,7 @@ def test_a_file_that_is_broken_in_any_way_is_refused(tmp_path: Path, sound: byte
             rune.tree.load(path)
 
 
-def test_of_damaged_files_none_is_read_wrongly():
+def test_no_damaged_file_is_read_wrongly():
     assert not +files(300, seed=0)  # ./scripts/stress files: 10,000
 
 
@@ -208,7 +208,7 @@ def test_an_archive_that_claims_more_than_it_can_hold_is_refused(tmp_path: Path)
 
 
 def entries_of_the_directory(content: bytearray) -> list[int]:
-    """Where the central directory of an archive speaks of its members."""
+    """The offsets of the entries in an archive's central directory."""
     return [match.start() for match in re.finditer(rb"PK\x01\x02", content)]
 
 

@@ -1,4 +1,4 @@
-"""rune.tree.save and load: what comes back, by which names, and where it goes."""
+"""rune.tree.save and load: the loaded values, their names, and their devices."""
 
 from __future__ import annotations
 
@@ -46,42 +46,42 @@ def saved(path: Path, tree: Any, **options: Any) -> Any:
     return rune.tree.load(path, **options)
 
 
-# --- what comes back ----------------------------------------------------------------------------
+# --- loaded values ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2, 0, 3), (1, 3, 1)], ids=str)
-def test_every_dtype_and_shape_comes_back_bit_for_bit(path: Path, dtype: np.dtype, shape: tuple[int, ...]):
-    drawn = np.random.default_rng(0).integers(-9, 9, shape)
+def test_every_dtype_and_shape_is_restored_bit_for_bit(path: Path, dtype: np.dtype, shape: tuple[int, ...]):
+    integers = np.random.default_rng(0).integers(-9, 9, shape)
     with np.errstate(all="ignore"):
-        array = rnp.asarray(drawn.astype(dtype), dtype=dtype)
+        array = rnp.asarray(integers.astype(dtype), dtype=dtype)
 
-    loaded = saved(path, [array])[0]
+    copy = saved(path, [array])[0]
 
-    assert loaded.type is array.type
-    same(array, loaded)
+    assert copy.type is array.type
+    same(array, copy)
 
 
-def test_values_that_are_no_numbers_come_back_bit_for_bit(path: Path):
+def test_nan_infinity_and_denormal_values_are_restored_bit_for_bit(path: Path):
     bits = np.arange(1 << 16, dtype=np.uint16)  # every NaN, infinity and denormal number
     halves = [rnp.asarray(bits.view(d), dtype=d) for d in (np.float16, ml_dtypes.bfloat16)]
 
-    loaded = saved(path, halves)
+    copy = saved(path, halves)
 
-    assert [np.asarray(x).tobytes() for x in loaded] == [np.asarray(x).tobytes() for x in halves]
+    assert [np.asarray(x).tobytes() for x in copy] == [np.asarray(x).tobytes() for x in halves]
 
 
 @pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
-def test_keys_come_back_with_their_generator(path: Path, impl: str):
+def test_keys_are_restored_with_their_generator(path: Path, impl: str):
     keys = rune.random.split(rune.random.key(2**40, impl=impl), (2, 3))
 
-    loaded = saved(path, keys)
+    copy = saved(path, keys)
 
-    assert loaded.type is keys.type
-    same(rune.random.key_data(keys), rune.random.key_data(loaded))
+    assert copy.type is keys.type
+    same(rune.random.key_data(keys), rune.random.key_data(copy))
 
 
-def test_numbers_of_python_come_back_as_such(path: Path):
+def test_python_numbers_are_restored_as_such(path: Path):
     tree = {"flag": True, "step": -(2**63), "rate": 0.1, "phase": 1 - 2j}
 
     assert saved(path, tree) == tree
@@ -94,41 +94,41 @@ def test_dicts_lists_tuples_and_nones_come_back_as_they_were(path: Path):
     assert saved(path, tree) == tree
 
 
-def test_an_array_alone_comes_back(path: Path):
+def test_a_single_array_is_restored(path: Path):
     same(rnp.arange(3), saved(path, rnp.arange(3)))
 
 
-def test_a_tree_deeper_than_pythons_stack_comes_back(path: Path):
+def test_a_tree_deeper_than_pythons_stack_is_restored(path: Path):
     tree: Any = 7
     for _ in range(3000):
         tree = [tree]
 
-    loaded, depth = saved(path, tree), 0
-    while isinstance(loaded, list):
-        loaded, depth = loaded[0], depth + 1
-    assert (loaded, depth) == (7, 3000)
+    copy, depth = saved(path, tree), 0
+    while isinstance(copy, list):
+        copy, depth = copy[0], depth + 1
+    assert (copy, depth) == (7, 3000)
 
 
 def test_arrays_of_numpy_come_back_in_their_dtype(path: Path):
     tree = [np.arange(3.0), np.arange(3, dtype=">i4"), np.arange(12).reshape(3, 4)[::2, ::-1], np.float32(2)]
 
-    loaded = saved(path, tree)
+    copy = saved(path, tree)
 
-    assert [x.dtype for x in loaded] == ["float64", "int32", "int64", "float32"]
-    assert all((np.asarray(x) == y).all() for x, y in zip(loaded, tree, strict=True))
+    assert [x.dtype for x in copy] == ["float64", "int32", "int64", "float32"]
+    assert all((np.asarray(x) == y).all() for x, y in zip(copy, tree, strict=True))
 
 
-def test_weak_types_come_back_weak(path: Path):
+def test_weak_types_are_restored_as_weak(path: Path):
     assert [x.type.weak for x in saved(path, [rnp.asarray(1.0), rnp.float32(1.0)])] == [True, False]
 
 
-def test_zeros_of_integer_tangents_come_back(path: Path):
+def test_zeros_of_integer_tangents_are_returned(path: Path):
     zeros = np.zeros((2, 3), dtypes.float0)
 
     assert saved(path, [zeros])[0].type.dtype == dtypes.float0
 
 
-def test_metadata_come_back(path: Path):
+def test_metadata_are_restored(path: Path):
     rune.tree.save(path, [1], metadata={"by": "me", "é": "\n"})
 
     assert dict(rune.files.open(path).metadata) == {"by": "me", "é": "\n"}
@@ -176,7 +176,7 @@ def test_a_traced_leaf_is_named(path: Path):
         rune.jit(lambda x: rune.tree.save(path, {"w": x}))(1.0)
 
 
-def test_a_folder_that_is_not_there_is_named_and_not_a_temporary_file(tmp_path: Path):
+def test_an_error_names_the_missing_folder_and_not_a_temporary_file(tmp_path: Path):
     with pytest.raises(FileNotFoundError, match=r"No such file or directory: '[^']*/nowhere'$"):
         rune.tree.save(tmp_path / "nowhere" / "x.npz", [1])
 
@@ -190,11 +190,13 @@ def test_another_suffix_is_refused(tmp_path: Path):
     ("suffix", "words"), [("pt", "safetensors.torch"), ("h5", "h5py"), ("pkl", "executes"), ("npy", "numpy.load")]
 )
 @pytest.mark.parametrize("use", [rune.tree.load, lambda path: rune.tree.save(path, [1])])
-def test_for_a_file_of_others_it_is_said_how_values_pass(suffix: str, words: str, use: Any, tmp_path: Path):
-    with pytest.raises(ArgumentError) as refused:
+def test_errors_about_other_libraries_files_explain_how_to_convert_them(
+    suffix: str, words: str, use: Any, tmp_path: Path
+):
+    with pytest.raises(ArgumentError) as error:
         use(tmp_path / f"x.{suffix}")
 
-    assert words in (refused.value.hint or "")
+    assert words in (error.value.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -219,10 +221,10 @@ def test_a_leaf_that_the_file_has_otherwise_is_named(path: Path, like: Any, word
 def test_classes_come_back_by_a_tree_like_them(path: Path):
     tree = {"p": Point(rnp.ones(2), 1.5), "l": Layer(rnp.zeros(3), None), "o": OrderedDict(z=1, a=2)}
 
-    loaded = saved(path, tree, like=tree)
+    copy = saved(path, tree, like=tree)
 
-    assert rune.tree.structure(loaded) == rune.tree.structure(tree)
-    same(tree["p"].x, loaded["p"].x)
+    assert rune.tree.structure(copy) == rune.tree.structure(tree)
+    same(tree["p"].x, copy["p"].x)
 
 
 def test_classes_without_such_a_tree_are_an_error_that_names_them(path: Path):
@@ -230,43 +232,43 @@ def test_classes_without_such_a_tree_are_an_error_that_names_them(path: Path):
         saved(path, Layer(1, 2))
 
 
-def test_a_struct_says_enough_of_what_is_read(path: Path):
+def test_a_struct_is_enough_to_load_an_array(path: Path):
     like = [rune.ShapeDtypeStruct((3,), "float32"), rune.ShapeDtypeStruct((), rune.random.key(0).dtype)]
 
-    loaded = saved(path, [rnp.ones(3), rune.random.key(5)], like=like)
+    copy = saved(path, [rnp.ones(3), rune.random.key(5)], like=like)
 
-    same(rune.random.key_data(rune.random.key(5)), rune.random.key_data(loaded[1]))
+    same(rune.random.key_data(rune.random.key(5)), rune.random.key_data(copy[1]))
 
 
 # --- where it goes ------------------------------------------------------------------------------
 
 
 def test_loaded_arrays_are_views_of_the_file(path: Path):
-    loaded = saved(path, [rnp.ones((50, 3)), rnp.ones(5, "bfloat16"), rune.random.key(0)])
+    copy = saved(path, [rnp.ones((50, 3)), rnp.ones(5, "bfloat16"), rune.random.key(0)])
 
-    assert not any(x.numpy().flags.owndata or x.numpy().flags.writeable for x in loaded)
-    assert [x.committed for x in loaded] == [False] * 3
+    assert not any(x.numpy().flags.owndata or x.numpy().flags.writeable for x in copy)
+    assert [x.committed for x in copy] == [False] * 3
 
 
 def test_a_loaded_array_outlives_its_file(path: Path):
-    loaded = saved(path, [rnp.arange(1000)])[0]
+    copy = saved(path, [rnp.arange(1000)])[0]
     path.unlink()
 
-    assert int(rnp.sum(loaded)) == 499_500
+    assert int(rnp.sum(copy)) == 499_500
 
 
-def test_a_loaded_array_that_is_donated_leaves_the_file_as_it_was(path: Path):
-    loaded = saved(path, [rnp.ones(1000)])
+def test_donating_a_loaded_array_does_not_change_the_file(path: Path):
+    copy = saved(path, [rnp.ones(1000)])
     before = path.read_bytes()
 
-    doubled = rune.jit(lambda x: x * 2, donate_argnums=0)(loaded[0])
+    double = rune.jit(lambda x: x * 2, donate_argnums=0)(copy[0])
 
-    assert float(doubled[7]) == 2
+    assert float(double[7]) == 2
     assert path.read_bytes() == before
 
 
-def test_a_file_larger_than_the_memory_is_read_where_it_is_asked_for(tmp_path: Path):
-    path, count = tmp_path / "large.safetensors", 1 << 38  # a tebibyte, of which the disk has a page
+def test_a_file_larger_than_memory_is_read_only_where_it_is_needed(tmp_path: Path):
+    path, count = tmp_path / "large.safetensors", 1 << 38  # a tebibyte, a page of which is on the disk
     header = b'{"x": {"dtype": "F32", "shape": [%d], "data_offsets": [0, %d]}}' % (count, 4 * count)
     with open(path, "wb") as file:
         file.write(len(header).to_bytes(8, "little") + header)
@@ -280,35 +282,35 @@ def test_a_file_larger_than_the_memory_is_read_where_it_is_asked_for(tmp_path: P
 
 
 @pytest.mark.parametrize("device", [d.name for d in rune.devices() if d.target.backend != "null"])
-def test_an_array_goes_straight_to_a_device(path: Path, device: str):
+def test_an_array_is_moved_straight_to_a_device(path: Path, device: str):
     tree = {"w": rnp.arange(15.0).reshape(3, 5), "key": rune.random.key(1)}
 
-    loaded = saved(path, tree, device=device)
+    copy = saved(path, tree, device=device)
 
-    assert {x.device.name for x in loaded.values()} == {device}
-    assert loaded["w"].committed
-    same(tree["w"], loaded["w"])
+    assert {x.device.name for x in copy.values()} == {device}
+    assert copy["w"].committed
+    same(tree["w"], copy["w"])
 
 
-def test_an_array_goes_where_that_of_the_tree_is(path: Path):
+def test_an_array_is_loaded_onto_the_device_of_its_counterpart(path: Path):
     like = {"w": rune.device_put(rnp.zeros(3), "reference"), "b": rnp.zeros(2)}
 
-    loaded = saved(path, {"w": rnp.ones(3), "b": rnp.ones(2)}, like=like)
+    copy = saved(path, {"w": rnp.ones(3), "b": rnp.ones(2)}, like=like)
 
-    assert [x.committed for x in (loaded["w"], loaded["b"])] == [True, False]
-    assert loaded["w"].device.name == like["w"].device.name
+    assert [x.committed for x in (copy["w"], copy["b"])] == [True, False]
+    assert copy["w"].device.name == like["w"].device.name
 
 
 def test_devices_are_given_by_a_prefix_of_the_tree(path: Path):
-    loaded = saved(path, [{"a": rnp.ones(2)}, rnp.ones(2)], device=["reference", None])
+    copy = saved(path, [{"a": rnp.ones(2)}, rnp.ones(2)], device=["reference", None])
 
-    assert [x.committed for x in (loaded[0]["a"], loaded[1])] == [True, False]
+    assert [x.committed for x in (copy[0]["a"], copy[1])] == [True, False]
 
 
 # --- all or nothing -----------------------------------------------------------------------------
 
 
-def test_a_save_that_fails_leaves_the_old_file_alone(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_save_does_not_change_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch):
     rune.tree.save(path, [1])
 
     def full(_: int) -> None:
@@ -334,7 +336,7 @@ def test_a_link_leads_to_the_new_file(path: Path):
     assert (rune.tree.load(path), path.stat().st_mode & 0o777) == ([2], 0o640)
 
 
-def test_a_file_that_is_not_there_is_said_to_be_missing(path: Path):
+def test_a_missing_file_is_reported_as_missing(path: Path):
     with pytest.raises(FileNotFoundError):
         rune.tree.load(path)
 
@@ -364,7 +366,7 @@ def test_a_part_of_a_tree_is_loaded_by_its_name(tmp_path: Path):
 
 
 @pytest.mark.parametrize("part", ["", "a", "layers.2", "layers.0.w.x", "layers.", "layer"])
-def test_a_part_that_a_file_has_not_is_an_error_that_names_it(tmp_path: Path, part: str):
+def test_a_part_missing_from_a_file_is_an_error_that_names_it(tmp_path: Path, part: str):
     path = tmp_path / "tree.safetensors"
     rune.tree.save(path, {"layers": [{"w": rnp.ones(3)}, rnp.ones(2)]})
 
@@ -374,7 +376,7 @@ def test_a_part_that_a_file_has_not_is_an_error_that_names_it(tmp_path: Path, pa
         rune.tree.load(path, [rnp.ones(3)], part=part)
 
 
-def test_a_part_of_a_file_without_a_tree_is_a_dict_by_what_is_left_of_names(tmp_path: Path):
+def test_part_of_a_file_without_a_tree_is_a_dict_keyed_by_the_remaining_names(tmp_path: Path):
     np.savez(tmp_path / "state.npz", **{"layers.0.w": np.ones(3, "f"), "layers.0.b": np.ones(1, "f"), "x": np.ones(2)})
 
     assert sorted(rune.tree.load(tmp_path / "state.npz", part="layers.0")) == ["b", "w"]

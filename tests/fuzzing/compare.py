@@ -67,5 +67,5 @@ def means_what_numpy_says(step: Step, env: Mapping[str, Any], in_bits: bool) -> 
     for name in step.names:
         value = env[name]
         with np.errstate(all="ignore"):
-            meant = np.asarray(meanings[name]).astype(value.dtype)
-        agree(f"{name} (rune for NumPy)", meant, value, 0.0 if in_bits else rounding(dtype_names))
+            meaning = np.asarray(meanings[name]).astype(value.dtype)
+        agree(f"{name} (rune for NumPy)", meaning, value, 0.0 if in_bits else rounding(dtype_names))

@@ -118,7 +118,7 @@ def heavy(seed: int) -> Program:
 
 
 def smooth(seed: int) -> Program:
-    """A program of f64 that can be held against differences."""
+    """A program of f64 whose derivatives can be compared with differences."""
     rng = np.random.default_rng(seed)
     maker = Maker(rng, "smooth", False, [{}])
     pool = [2, 3, 5, 17]
@@ -152,11 +152,11 @@ def _shape(m: Maker, pool: Sequence[int], largest: int = LARGEST) -> tuple[int, 
 
 
 def _grown(m: Maker, rules: Sequence[Sequence[rules_views.Rule]], shares: Sequence[float] = SHARES) -> Program:
-    wanted = 3 + m.below(5)
+    length = 3 + m.below(5)
     with use(Oracle(current())), np.errstate(all="ignore"):
-        for _ in range(6 * wanted):
+        for _ in range(6 * length):
             family = next(k for k, share in enumerate(shares) if m.rng.random() < share)
             m.grow(m.choose(rules[family] or rules[0]))
-            if len(m.steps) >= wanted:
+            if len(m.steps) >= length:
                 break
     return m.program()

@@ -27,7 +27,7 @@ from rune.ops.fourier import lengths
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A constant, the modules in which it stands, and what it may be in its place."""
+    """A constant, the modules that hold it, and the values that may replace it."""
 
     name: str
     modules: tuple[str, ...]  # below rune

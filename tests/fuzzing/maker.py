@@ -91,8 +91,8 @@ class Maker(Chance):
         argument = Input(f"v{len(self.inputs)}", shapes[0], dtype, self.values)
         self.inputs.append(argument)
         for env, shape in zip(self.envs, shapes, strict=True):
-            drawn = Input(argument.name, shape, dtype, self.values).draw(self.rng)
-            env[argument.name] = array(drawn, dtype_named(dtype))
+            numbers = Input(argument.name, shape, dtype, self.values).draw(self.rng)
+            env[argument.name] = array(numbers, dtype_named(dtype))
 
     def add(self, text: str, count: int = 1) -> bool:
         """Add a step if rune computes it and its values stay comparable; whether it was added."""
@@ -141,14 +141,14 @@ class Maker(Chance):
         text = rule(self)
         if text is None:
             return False
-        added = self.add(*(text if isinstance(text, tuple) else (text, 1)))
+        is_added = self.add(*(text if isinstance(text, tuple) else (text, 1)))
         name = f"v{len(self.envs[0]) - 1}"
-        if added and self.kind(name) != "b" and self.largest(name) > TAME:
+        if is_added and self.kind(name) != "b" and self.largest(name) > TAME:
             self.tame(name)
-        return added
+        return is_added
 
     def program(self) -> Program:
-        """What has grown, some of it returned."""
+        """The grown program, which returns some of its values."""
         names = [name for step in self.steps for name in step.names]
         more = [n for n in names[:-1] if self.chance(0.25)]
         return Program(tuple(self.inputs), tuple(self.steps), (*more, *names[-1:]), self.modules)

@@ -62,8 +62,8 @@ def wide(x: Any) -> Values:
 
 def _corner(shape: Sequence[int], starts: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
     inside = [int(i) + d * (int(i) < 0) for d, i in zip(shape, starts)]
-    clamped = [min(max(i, 0), d - n) for d, i, n in zip(shape, inside, sizes)]
-    return tuple(slice(i, i + n) for i, n in zip(clamped, sizes))
+    corner = [min(max(i, 0), d - n) for d, i, n in zip(shape, inside, sizes)]
+    return tuple(slice(i, i + n) for i, n in zip(corner, sizes))
 
 
 def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
@@ -90,10 +90,10 @@ def pad(x: Any, value: Any, widths: Sequence[tuple[int, int, int]]) -> Any:
 
 def broadcast_in_dim(x: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
     """Axis k of x becomes axis axes[k]."""
-    placed = [1] * len(shape)
+    sizes = [1] * len(shape)
     for size, axis in zip(x.shape, axes):
-        placed[axis] = size
-    return np.broadcast_to(x.reshape(placed), shape)
+        sizes[axis] = size
+    return np.broadcast_to(x.reshape(sizes), shape)
 
 
 def _accumulated(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -110,8 +110,8 @@ def associative_scan(combine: Callable[..., Any], x: Any, reverse: bool = False)
     if not len(x):
         return x
     rows = list(itertools.accumulate(x[::-1] if reverse else x, combine))
-    stacked = np.stack(rows)
-    return stacked[::-1] if reverse else stacked
+    prefixes = np.stack(rows)
+    return prefixes[::-1] if reverse else prefixes
 
 
 def top_k(x: Any, k: int) -> tuple[Any, Any]:

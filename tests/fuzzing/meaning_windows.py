@@ -36,13 +36,13 @@ def conv_general_dilated(
     weights = _spread(np.asarray(kernel), space, rhs_dilation or ones, 0)
     extents = [max((rows.shape[a] - weights.shape[a]) // s + 1, 0) for a, s in zip(space, window_strides)]
     out = np.zeros((x.shape[0], kernel.shape[0], *extents), np.result_type(x, kernel))
-    grouped = weights.reshape(feature_group_count, -1, *weights.shape[1:])
+    kernel_groups = weights.reshape(feature_group_count, -1, *weights.shape[1:])
     for at in np.ndindex(*extents):
         box = tuple(slice(i * s, i * s + weights.shape[a]) for i, s, a in zip(at, window_strides, space))
         part = rows[(slice(None), slice(None), *box)]
         part = part.reshape(part.shape[0], feature_group_count, -1, *part.shape[2:])
         letters = "xyz"[: len(space)]
-        product = np.einsum(f"bgc{letters},goc{letters}->bgo", part, grouped)
+        product = np.einsum(f"bgc{letters},goc{letters}->bgo", part, kernel_groups)
         out[(slice(None), slice(None), *at)] = product.reshape(out.shape[:2])
     return out
 
@@ -56,10 +56,10 @@ def reduce_window(
     padding: Sequence[tuple[int, int]],
 ) -> Any:
     """Every window of the padded array, reduced."""
-    padded = np.pad(np.asarray(x), padding, constant_values=initial)
-    extents = [max((d - w) // s + 1, 0) for d, w, s in zip(padded.shape, window, strides)]
-    out = np.zeros(extents, padded.dtype)
+    values = np.pad(np.asarray(x), padding, constant_values=initial)
+    extents = [max((d - w) // s + 1, 0) for d, w, s in zip(values.shape, window, strides)]
+    out = np.zeros(extents, values.dtype)
     for at in np.ndindex(*extents):
         box = tuple(slice(i * s, i * s + w) for i, s, w in zip(at, strides, window))
-        out[at] = combine.reduce(padded[box], axis=None, initial=initial)  # type: ignore[attr-defined]
+        out[at] = combine.reduce(values[box], axis=None, initial=initial)  # type: ignore[attr-defined]
     return out

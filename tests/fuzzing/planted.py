@@ -61,8 +61,8 @@ def _diagonal() -> AbstractContextManager[Any]:
 
 
 def _three_registers() -> AbstractContextManager[Any]:
-    def registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
-        around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
+    def registers(code: KernelCode, vector_loops: frozenset[int], lanes: int) -> int:
+        around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in vector_loops]
         if not around or not all(map(width._holds_cheap_loop, around)):
             return 1
         shortest = min(width.trip_count(loop.extent) for loop in around)
@@ -84,8 +84,8 @@ def _shape_of_the_buffer() -> AbstractContextManager[Any]:
     fill = callbacks._fill
 
     def reshaped(function: Any, arrays: Sequence[Any], types: Any, outputs: int) -> None:
-        turned = [a.reshape(a.shape[::-1]) for a in arrays[outputs:]]
-        fill(function, [*arrays[:outputs], *turned], types, outputs)
+        transposes = [a.reshape(a.shape[::-1]) for a in arrays[outputs:]]
+        fill(function, [*arrays[:outputs], *transposes], types, outputs)
 
     return patch.object(callbacks, "_fill", reshaped)
 
@@ -114,12 +114,12 @@ def _size_of_zero() -> AbstractContextManager[Any]:
 
 
 def _race() -> AbstractContextManager[Any]:
-    shared: dict[str, Any] = {}
+    last_buffers: dict[str, Any] = {}
 
     def raced(run: Any, executable: Any, types: Any, buffers: Any, *arguments: Any) -> Any:
-        shared[str(types)] = buffers
+        last_buffers[str(types)] = buffers
         time.sleep(1e-3)
-        return run(executable, types, shared[str(types)], *arguments)
+        return run(executable, types, last_buffers[str(types)], *arguments)
 
     return _run_as(raced)
 
@@ -128,7 +128,7 @@ def _race() -> AbstractContextManager[Any]:
 def _donation() -> Iterator[None]:
     execute = executables.execute
 
-    def all_lent(program: Any, args: Any, place: Any, donated: Any) -> Any:
+    def all_lent(program: Any, args: Any, place: Any, donations: Any) -> Any:
         return execute(program, args, place, tuple(range(len(args))))
 
     # Both at once, and not within a call: threads would put back each other's patches.
@@ -142,8 +142,8 @@ def _donation() -> Iterator[None]:
 def _parameters_by_hash() -> AbstractContextManager[Any]:
     key = eliminate_common._key
 
-    def lossy(equation: Any, replaced: Mapping[Any, Any]) -> Any:
-        parts: Any = key(equation, replaced)
+    def lossy(equation: Any, substitution: Mapping[Any, Any]) -> Any:
+        parts: Any = key(equation, substitution)
         return parts and (*parts[:2], hash(parts[2]) % 8, parts[3])
 
     return patch.object(eliminate_common, "_key", lossy)
@@ -237,26 +237,26 @@ def _filled_with_ones(module: str) -> Fault:
     """Parts of a sum that are not full are filled with ones."""
 
     def plant() -> AbstractContextManager[Any]:
-        there = import_module(f"rune.lowering.kernelize.{module}")
-        identity = there.identity
+        module_of_fills = import_module(f"rune.lowering.kernelize.{module}")
+        identity = module_of_fills.identity
 
         def one(combine: str, type: Any) -> Any:
             neutral = identity(combine, type)
             return replace(neutral, value=neutral.value + 1) if combine == "add" else neutral
 
-        return patch.object(there, "identity", one)
+        return patch.object(module_of_fills, "identity", one)
 
     return plant
 
 
 def _largest_of_a_tile() -> AbstractContextManager[Any]:
-    there = import_module("rune.lowering.kernelize.split_scans")
-    return patch.dict(there.REDUCE, add=there.REDUCE["max"])
+    module_of_scans = import_module("rune.lowering.kernelize.split_scans")
+    return patch.dict(module_of_scans.REDUCE, add=module_of_scans.REDUCE["max"])
 
 
 def _phases_in_the_other_order() -> AbstractContextManager[Any]:
-    merged = conv_expansion._merged
-    return patch.object(conv_expansion, "_merged", lambda parts, axis: merged(parts[::-1], axis))
+    merge = conv_expansion._merged
+    return patch.object(conv_expansion, "_merged", lambda parts, axis: merge(parts[::-1], axis))
 
 
 def _one_level_of_scatters() -> AbstractContextManager[Any]:
@@ -331,15 +331,15 @@ class Discovery:
 def find(name: str, seconds: float, first: int = 0, ways: Sequence[Way] = WAYS) -> Discovery | None:
     """Put a fault in and run seed after seed until one fails; None where none does in the time."""
     begin = time.monotonic()
-    chosen = [w for w in ways if not any(device in w.name for device in ("opencl", "vulkan", "wgpu"))]
-    chosen = [w for w in chosen if name not in LOWERED or w.name == WITH_LOW_LIMITS]
+    candidates = [w for w in ways if not any(device in w.name for device in ("opencl", "vulkan", "wgpu"))]
+    candidates = [w for w in candidates if name not in LOWERED or w.name == WITH_LOW_LIMITS]
     with FAULTS[name](), rune.configure(cache_dir=""):
         for seed in itertools.count(first):
             if time.monotonic() > begin + seconds:
                 return None
-            failure = trial(seed, chosen)
+            failure = trial(seed, candidates)
             if failure is not None:
-                spent, lines = time.monotonic() - begin, str(failure.error).splitlines()
+                seconds_of_search, lines = time.monotonic() - begin, str(failure.error).splitlines()
                 why = f"{type(failure.error).__name__} {lines[0][:80] if lines else ''}"
-                return Discovery(seed - first + 1, spent, failure.way.name, why)
+                return Discovery(seed - first + 1, seconds_of_search, failure.way.name, why)
     raise AssertionError

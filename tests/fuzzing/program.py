@@ -92,11 +92,11 @@ class Program:
     def dtypes_behind(self, name: str) -> set[str]:
         """The dtypes of a value and of all that it is computed from: one of f32 rounds them all."""
         dtypes = _dtypes(self)
-        behind = {i.name: {dtypes[i.name]} for i in self.inputs}
+        dtypes_of_names = {i.name: {dtypes[i.name]} for i in self.inputs}
         for step in self.steps:
-            names = set[str]().union(*(behind[operand] for operand in step.operands))
-            behind |= {n: {*names, *(dtypes[m] for m in step.names)} for n in step.names}
-        return behind[name]
+            names = set[str]().union(*(dtypes_of_names[operand] for operand in step.operands))
+            dtypes_of_names |= {n: {*names, *(dtypes[m] for m in step.names)} for n in step.names}
+        return dtypes_of_names[name]
 
     def returning(self, results: Collection[str]) -> Program:
         """The program with other results."""
@@ -104,12 +104,12 @@ class Program:
 
     def needed(self) -> Program:
         """Without the steps that no result reads, nor inputs that nothing reads."""
-        wanted, steps = set(self.results), []
+        names, steps = set(self.results), []
         for step in reversed(self.steps):
-            if wanted & set(step.names):
+            if names & set(step.names):
                 steps.append(step)
-                wanted |= step.operands
-        inputs = tuple(i for i in self.inputs if i.name in wanted)
+                names |= step.operands
+        inputs = tuple(i for i in self.inputs if i.name in names)
         return replace(self, inputs=inputs or self.inputs[:1], steps=tuple(reversed(steps)))
 
     def source(self, name: str = "f") -> str:

@@ -70,10 +70,10 @@ def converted(m: Maker) -> Made:
     x = m.pick(0, "biuf")
     if x is None:
         return None
-    wanted = m.choose(TYPES)
-    if m.kind(x) == "f" and (wanted == "uint8" or m.values == "hard") and "int" in wanted:
-        return f"(rnp.abs(rnp.where(rnp.isfinite({x}), {x}, 5)) % 9).astype(rnp.{wanted})"
-    return f"{x}.astype(rnp.{wanted})"
+    dtype_name = m.choose(TYPES)
+    if m.kind(x) == "f" and (dtype_name == "uint8" or m.values == "hard") and "int" in dtype_name:
+        return f"(rnp.abs(rnp.where(rnp.isfinite({x}), {x}, 5)) % 9).astype(rnp.{dtype_name})"
+    return f"{x}.astype(rnp.{dtype_name})"
 
 
 def complex_parts(m: Maker) -> Made:
@@ -98,12 +98,12 @@ def reduced(m: Maker) -> Made:
         m.kind(x), ["sum", "sum", "sum", "max", "min", "any", "count_nonzero"]
     )
     name = m.choose(names[:5] if m.values == "smooth" else names)
-    keep, turned = m.choose(["", ", keepdims=True"]), m.choose(["", "", ".T"])
-    return f"rnp.{name}({x}{turned}, {_axes(m, x)}{keep})"
+    keep, suffix = m.choose(["", ", keepdims=True"]), m.choose(["", "", ".T"])
+    return f"rnp.{name}({x}{suffix}, {_axes(m, x)}{keep})"
 
 
 def reduced_twice(m: Maker) -> Made:
-    """A reduction of a reduction, or of what stands beside one."""
+    """A reduction of a reduction, or of an expression with one."""
     x = m.pick(2, "iuf")
     if x is None:
         return None
@@ -191,9 +191,9 @@ def einsum(m: Maker) -> Made:
                 known.append(next(free))
             spec += m.choose(known)
         specs.append(spec)
-    used = sorted(set("".join(specs)))
-    m.rng.shuffle(used)
-    out = "".join(used[: m.below(min(len(used), 3) + 1)])
+    letters = sorted(set("".join(specs)))
+    m.rng.shuffle(letters)
+    out = "".join(letters[: m.below(min(len(letters), 3) + 1)])
     return f"rnp.einsum('{','.join(specs)}->{out}', {', '.join(operands)})"
 
 

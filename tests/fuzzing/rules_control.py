@@ -42,8 +42,8 @@ def loop_body(m: Maker, x: str, s: str, index: str) -> str:
     text = _changed(m, x, s, index)
     if m.chance(0.4):
         text = f"(lambda t: {_changed(m, x, 't', index)})({text})"
-    bounded = f"rnp.tanh({text})" if m.values == "smooth" else f"rnp.clip({text}, -5, 5)"
-    return f"{bounded}.astype({x}.dtype)"
+    bounded_text = f"rnp.tanh({text})" if m.values == "smooth" else f"rnp.clip({text}, -5, 5)"
+    return f"{bounded_text}.astype({x}.dtype)"
 
 
 def loop_state(m: Maker) -> str | None:
@@ -90,9 +90,9 @@ def scanned(m: Maker) -> Made:
         kind = f"{x}.dtype"
         steps = ["c + r", "c - r", "rnp.maximum(c, r)", "r - c[::-1]", "c.at[0].add(r[-1])"]
         step = m.choose(steps)
-        bounded = f"rnp.tanh({step})" if m.values == "smooth" else f"rnp.clip({step}, -5, 5)"
+        bounded_text = f"rnp.tanh({step})" if m.values == "smooth" else f"rnp.clip({step}, -5, 5)"
         out = m.choose(["c", "c + r", "rnp.sum(c)", "r * 2", "rnp.sum(c * r)"])
-        body = f"lambda c, r: ({bounded}.astype({kind}), {out})"
+        body = f"lambda c, r: ({bounded_text}.astype({kind}), {out})"
         return f"lax.scan({body}, rnp.zeros({x}.shape[1:], {kind}), {x}{back})", 2
     out = m.choose(["rnp.sum(r)", "r", "rnp.max(c)", "c", "r + rnp.sum(c)"])
     body = f"lambda c, r: ({loop_body(m, c, 'c', '2')}, {out})"

@@ -71,8 +71,8 @@ def _turned(m: Maker, shape: tuple[int, ...], swap: int) -> tuple[int, ...]:
 
 def _brought_back(m: Maker, text: str) -> str:
     """As it is, or small numbers, by an epilogue that may join the kernel."""
-    bounded = f"rnp.tanh({text})" if m.values == "smooth" else f"({text}) % 7"
-    return m.choose([text, f"rnp.clip({text}, 0, 5)", bounded, f"rnp.sum({text}, -1)", f"-({text})"])
+    bounded_text = f"rnp.tanh({text})" if m.values == "smooth" else f"({text}) % 7"
+    return m.choose([text, f"rnp.clip({text}, 0, 5)", bounded_text, f"rnp.sum({text}, -1)", f"-({text})"])
 
 
 STRIDED = (
@@ -146,8 +146,10 @@ def windowed(m: Maker) -> Made:
 
 def _rows(m: Maker) -> tuple[tuple[int, ...], int]:
     """A shape with a long axis, and which one that is."""
-    length, beside = m.choose(LENGTHS), m.choose([1, 2, 3, 5])
-    return m.choose([((length,), 0), ((beside, length), 1), ((length, beside), 0), ((2, length, beside), 1)])
+    length, other_size = m.choose(LENGTHS), m.choose([1, 2, 3, 5])
+    return m.choose(
+        [((length,), 0), ((other_size, length), 1), ((length, other_size), 0), ((2, length, other_size), 1)]
+    )
 
 
 def ordered(m: Maker) -> Made:
@@ -233,8 +235,8 @@ def transformed(m: Maker) -> Made:
     x = _floating(m)
     if x is None or m.dtype(x).itemsize < 4:
         return None
-    n, beside = m.choose(LINES), m.choose([1, 2, 3, 17])
-    shape, axis = m.choose([((n,), 0), ((beside, n), 1), ((n, beside), 0), ((2, n, beside), 1)])
+    n, other_size = m.choose(LINES), m.choose([1, 2, 3, 17])
+    shape, axis = m.choose([((n,), 0), ((other_size, n), 1), ((n, other_size), 0), ((2, n, other_size), 1)])
     a = formed(x, shape)
     texts = [f"rnp.fft.fft({a}, axis={axis})", f"rnp.fft.ifft({a} - 1j * {a}[::-1], axis={axis})"]
     texts += [f"rnp.fft.rfft({a}, axis={axis})", f"rnp.fft.irfft({a} + 1j * {a}[::-1], axis={axis})"]
@@ -248,11 +250,11 @@ def attention(m: Maker) -> Made:
     x, y, z = _floating(m), _floating(m), _floating(m)
     if x is None or y is None or z is None or any(m.dtype(v).name != "float32" for v in (x, y, z)):
         return None  # the softmax is one of f32, whatever the dtype
-    heads, shared, depth = m.choose([1, 2, 4]), m.choose([1, 2]), m.choose([1, 3, 8, 16, 17])
-    heads *= shared
+    heads, heads_of_group, depth = m.choose([1, 2, 4]), m.choose([1, 2]), m.choose([1, 3, 8, 16, 17])
+    heads *= heads_of_group
     queries, keys = m.choose([1, 2, 7, 16, 33]), m.choose([1, 3, 16, 31, 33, 65])
-    q, k = formed(x, (2, queries, heads, depth)), formed(y, (2, keys, heads // shared, depth))
-    v = formed(z, (2, keys, heads // shared, depth))
+    q, k = formed(x, (2, queries, heads, depth)), formed(y, (2, keys, heads // heads_of_group, depth))
+    v = formed(z, (2, keys, heads // heads_of_group, depth))
     how = m.choose(["", ", is_causal=True", ", local_window_size=3"])
     return f"rune.nn.dot_product_attention(rnp.tanh({q}), rnp.tanh({k}), {v}{how})"
 
@@ -296,8 +298,8 @@ def in_body(m: Maker) -> Made:
     one = m.choose(steps)
     if m.chance(0.5):
         one = f"(lambda s: {m.choose(steps)})({one})"
-    bounded = f"rnp.tanh({one})" if m.values == "smooth" else f"rnp.clip({one}, -5, 5)"
-    body = f"{bounded}.astype({dtype})"
+    bounded_text = f"rnp.tanh({one})" if m.values == "smooth" else f"rnp.clip({one}, -5, 5)"
+    body = f"{bounded_text}.astype({dtype})"
     return m.choose(
         [
             f"lax.fori_loop(0, {m.choose([1, 2, 5])}, lambda i, s: {body}, {a})",

@@ -1,7 +1,7 @@
 """Steps that move values: views, joins, indexing, updates.
 
 A rule takes the maker and gives the text of an expression, (text, number of names), or None where
-it finds no operand. POLYMORPHIC rules speak of no size, so they serve programs of symbolic sizes.
+it finds no operand. POLYMORPHIC rules name no size, so they serve programs of symbolic sizes.
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ def _positions(m: Maker, x: str, axis: int) -> str | None:
         return f"{y} % {x}.shape[{axis}]"
     if m.is_symbolic:
         return f"rnp.arange(7) * 3 % {x}.shape[{axis}]"
-    chosen = [m.below(size) - (size if m.chance(0.2) else 0) for _ in range(1 + m.below(6))]
-    return f"rnp.array({chosen})"
+    places = [m.below(size) - (size if m.chance(0.2) else 0) for _ in range(1 + m.below(6))]
+    return f"rnp.array({places})"
 
 
 def taken(m: Maker) -> Made:

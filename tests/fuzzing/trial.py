@@ -1,4 +1,4 @@
-"""One seed: which way it is run in, whether the law holds, and what is told if it does not."""
+"""One seed: the way it is run in, whether the law holds, and the report if it does not."""
 
 from __future__ import annotations
 
@@ -87,58 +87,58 @@ def _drawn(argument: Input) -> str:
     return f"{argument.name} = {integers}.astype({argument.dtype!r})"
 
 
-def way_of(seed: int, chosen: Sequence[Way] = WAYS) -> Way:
+def way_of(seed: int, candidates: Sequence[Way] = WAYS) -> Way:
     """The way in which the program of a seed is run."""
-    weights = np.array([w.weight for w in chosen])
+    weights = np.array([w.weight for w in candidates])
     rng = np.random.default_rng(seed + 10**9)
-    return chosen[rng.choice(len(chosen), p=weights / weights.sum())]
+    return candidates[rng.choice(len(candidates), p=weights / weights.sum())]
 
 
-def run(way: Way, drawn: Any, seed: int) -> BaseException | None:
+def run(way: Way, subject: Any, seed: int) -> BaseException | None:
     """What went wrong, if anything."""
     try:
         with np.errstate(all="ignore"):
-            way.check(drawn, seed)
+            way.check(subject, seed)
     except Difference as error:
-        return None if ways.is_chaotic(_program(drawn), seed) else error
+        return None if ways.is_chaotic(_program(subject), seed) else error
     except Exception as error:
         return error
     return None
 
 
-def _program(drawn: Any) -> Program:
-    return drawn.program if isinstance(drawn, generate.Sized) else drawn
+def _program(subject: Any) -> Program:
+    return subject.program if isinstance(subject, generate.Sized) else subject
 
 
-def trial(seed: int, chosen: Sequence[Way] = WAYS) -> Failure | None:
+def trial(seed: int, ways_of_search: Sequence[Way] = WAYS) -> Failure | None:
     """The program of one seed in its way."""
-    way = way_of(seed, chosen)
-    drawn = way.draw(seed)
-    if not _program(drawn).steps:
+    way = way_of(seed, ways_of_search)
+    subject = way.draw(seed)
+    if not _program(subject).steps:
         return None
-    error = run(way, drawn, seed)
-    return None if error is None else Failure(seed, way, drawn, error)
+    error = run(way, subject, seed)
+    return None if error is None else Failure(seed, way, subject, error)
 
 
 def shrunk(failure: Failure, seconds: float = 60.0) -> Failure:
     """The same failure of the smallest program: an error of the same class in the same way."""
-    sized, error_type = isinstance(failure.drawn, generate.Sized), type(failure.error)
+    has_sizes, error_type = isinstance(failure.drawn, generate.Sized), type(failure.error)
 
     def variant(program: Program) -> Any:
-        return _sized_as(failure.drawn, program) if sized else program
+        return _sized_as(failure.drawn, program) if has_sizes else program
 
     def fails(program: Program) -> bool:
-        drawn = variant(program)
-        return drawn is not None and type(run(failure.way, drawn, failure.seed)) is error_type
+        candidate = variant(program)
+        return candidate is not None and type(run(failure.way, candidate, failure.seed)) is error_type
 
     smaller = smallest(_program(failure.drawn), failure.seed, fails, seconds)
     error = run(failure.way, variant(smaller), failure.seed) or failure.error
     return Failure(failure.seed, failure.way, variant(smaller), error)
 
 
-def _sized_as(sized: generate.Sized, program: Program) -> generate.Sized | None:
+def _sized_as(original: generate.Sized, program: Program) -> generate.Sized | None:
     """The program with the names of its axes; None for an argument that was a step before."""
-    known = dict(zip((i.name for i in sized.program.inputs), sized.patterns, strict=True))
+    known = dict(zip((i.name for i in original.program.inputs), original.patterns, strict=True))
     if not all(i.name in known for i in program.inputs):
         return None
     return generate.Sized(program, tuple(known[i.name] for i in program.inputs))

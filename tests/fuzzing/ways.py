@@ -90,9 +90,9 @@ def expected(program: Program, args: list[Any]) -> list[Any]:
     return [env[name] for name in program.results]
 
 
-def same(program: Program, wanted: Sequence[Any], actual: Sequence[Any]) -> None:
+def same(program: Program, oracle: Sequence[Any], actual: Sequence[Any]) -> None:
     """Raise where any result differs."""
-    for name, x, y in zip(program.results, wanted, actual, strict=True):
+    for name, x, y in zip(program.results, oracle, actual, strict=True):
         agree(name, x, y, 0.0 if in_bits(program) else rounding(program.dtypes_behind(name)))
 
 
@@ -128,20 +128,20 @@ def meaning(program: Program, seed: int) -> None:
 def compiled(program: Program, seed: int, device: str = "cpu:0", **options: Any) -> None:
     """jit, all stages checked; twice, for the second call is made by native code."""
     args = program.arguments(seed)
-    wanted = expected(program, args)
+    oracle = expected(program, args)
     with rune.configure(check_stages=seed % 4 == 0):
         f = rune.jit(program.function(), device=device, **options)
-        same(program, wanted, f(*args))
-    same(program, wanted, f(*args))
+        same(program, oracle, f(*args))
+    same(program, oracle, f(*args))
 
 
 def kept_on_disk(program: Program, seed: int) -> None:
-    """Compiled for one function, and found by what the program says for the next: the same bits."""
+    """Compiled for one function, and loaded by the program's text for the next: the same bits."""
     args = program.arguments(seed)
-    wanted = expected(program, args)
+    oracle = expected(program, args)
     with rune.configure(check_stages=False):
         first, second = (rune.jit(program.function(), device="cpu:0")(*args) for _ in range(2))
-    same(program, wanted, second)
+    same(program, oracle, second)
     for name, x, y in zip(program.results, first, second, strict=True):
         agree(name, x, y, 0.0)
 
@@ -149,17 +149,17 @@ def kept_on_disk(program: Program, seed: int) -> None:
 def from_a_file(program: Program, seed: int) -> None:
     """Exported, read back and compiled, where a file can hold it: the same program and values."""
     args = program.arguments(seed)
-    wanted = expected(program, args)
+    oracle = expected(program, args)
     try:
-        exported = rune.export(program.function())(*args)
+        original = rune.export(program.function())(*args)
     except ArgumentError as error:
         if "callback" in error.message:
             return  # a file holds no Python
         raise
-    copy = rune.export.load(exported.serialize())
-    if not same_program(copy.program, exported.program):
+    copy = rune.export.load(original.serialize())
+    if not same_program(copy.program, original.program):
         raise Difference("another program is in the file")
-    same(program, wanted, copy.call(*args))
+    same(program, oracle, copy.call(*args))
 
 
 def on(name: str) -> Check:
@@ -189,9 +189,9 @@ def scheduled_on(name: str) -> Check:
 
 def any_schedules(program: Program, args: list[Any], device: str, seed: int) -> dict[str, Schedule]:
     """A legal schedule for each kernel of a program."""
-    lowered = rune.explain(program.function(), device=device)(*args).lowered
+    lowering = rune.explain(program.function(), device=device)(*args).lowered
     rng, target = np.random.default_rng(seed), device_named(device).target
-    return {name: any_schedule(kernel, target, rng) for name, kernel in lowered.kernels.kernels.items()}
+    return {name: any_schedule(kernel, target, rng) for name, kernel in lowering.kernels.kernels.items()}
 
 
 def any_schedule(kernel: Kernel, target: Target, rng: np.random.Generator) -> Schedule:
@@ -223,9 +223,9 @@ def plainly(seed: int) -> Iterator[None]:
 
     def shuffled(passes: Sequence[Any], last_required: str) -> tuple[Any, ...]:
         first = 1 + [p.name for p in passes].index(last_required)
-        chosen = [p for p in passes[first:] if rng.random() < 0.7]
-        rng.shuffle(chosen)  # type: ignore[arg-type]
-        return (*passes[:first], *chosen)
+        selection = [p for p in passes[first:] if rng.random() < 0.7]
+        rng.shuffle(selection)  # type: ignore[arg-type]
+        return (*passes[:first], *selection)
 
     programs, kernels = pipeline.program_passes, pipeline.kernel_passes
     with ExitStack() as stack:
@@ -271,17 +271,17 @@ def narrower(program: Program, seed: int) -> None:
 def lanes(program: Program, seed: int) -> None:
     """vmap, compiled, against a loop."""
     rows = [program.arguments(seed + k) for k in range(3)]
-    wanted = [expected(program, row) for row in rows]
-    stacked = [rnp.stack(column) for column in zip(*rows)]
-    results = rune.jit(rune.vmap(program.function()))(*stacked)
-    for k, row in enumerate(wanted):
+    expected_rows = [expected(program, row) for row in rows]
+    columns = [rnp.stack(column) for column in zip(*rows)]
+    results = rune.jit(rune.vmap(program.function()))(*columns)
+    for k, row in enumerate(expected_rows):
         same(program, row, [np.asarray(y)[k] for y in results])
 
 
 def in_threads(program: Program, seed: int) -> None:
     """One jitted function, called by several threads at once with their own arguments."""
     calls = [program.arguments(seed + k) for k in range(4)]
-    wanted = [expected(program, args) for args in calls]
+    oracle = [expected(program, args) for args in calls]
     f = rune.jit(program.function())
     wrong: list[BaseException] = []
     start = threading.Barrier(len(calls))
@@ -290,7 +290,7 @@ def in_threads(program: Program, seed: int) -> None:
         start.wait()
         try:
             for _ in range(6):
-                same(program, wanted[k], f(*calls[k]))
+                same(program, oracle[k], f(*calls[k]))
         except WRONG as error:
             wrong.append(error)
 
@@ -311,85 +311,85 @@ def donated(program: Program, seed: int) -> None:
     for call in range(3):
         args = program.arguments(seed + call)
         copies = {k: np.array(x) for k, x in enumerate(args) if k not in numbers}
-        wanted = [np.array(x) for x in expected(program, args)]
+        oracle = [np.array(x) for x in expected(program, args)]
         results = f(*args)
-        same(program, wanted, results)
+        same(program, oracle, results)
         for k, before in copies.items():
             agree(f"argument {k}", before, args[k], 0.0)
 
 
 def alone(program: Program, seed: int) -> None:
-    """Arguments that nobody else holds, and results that are dropped or kept at random."""
-    rng, f, held = np.random.default_rng(seed), rune.jit(program.function()), []
+    """Arguments without other references, and results that are dropped or kept at random."""
+    rng, f, pairs = np.random.default_rng(seed), rune.jit(program.function()), []
     for call in range(3):
-        wanted = [np.array(x) for x in expected(program, program.arguments(seed + call))]
+        oracle = [np.array(x) for x in expected(program, program.arguments(seed + call))]
         results = f(*program.arguments(seed + call))
-        held += [(wanted, results)] if rng.random() < 0.7 else []
+        pairs += [(oracle, results)] if rng.random() < 0.7 else []
         del results
-    for wanted, results in held:
-        same(program, wanted, results)
+    for oracle, results in pairs:
+        same(program, oracle, results)
 
 
 def in_a_loop(program: Program, seed: int) -> None:
     """The whole program as the body of a compiled scan over several arguments."""
     rows = [program.arguments(seed + k) for k in range(3)]
-    wanted = [expected(program, row) for row in rows]
-    stacked = [rnp.stack(column) for column in zip(*rows)]
+    expected_rows = [expected(program, row) for row in rows]
+    columns = [rnp.stack(column) for column in zip(*rows)]
     function = program.function()
     body = rune.jit(lambda *xs: rune.scan(lambda c, row: (c, function(*row)), 0, xs)[1])
-    for row, *results in zip(wanted, *body(*stacked)):
+    for row, *results in zip(expected_rows, *body(*columns)):
         same(program, row, results)
 
 
-def at_all_sizes(sized: generate.Sized, seed: int) -> None:
+def at_all_sizes(subject: generate.Sized, seed: int) -> None:
     """Compiled once for declared sizes, called with several, 0 and 1 among them."""
-    names = sorted({d for p in sized.patterns for d in p if not d.isdigit()})
-    patterns = tuple(map(",".join, sized.patterns))
+    names = sorted({d for p in subject.patterns for d in p if not d.isdigit()})
+    patterns = tuple(map(",".join, subject.patterns))
     for least in (0, 1, 4):
-        f = rune.jit(sized.program.function(), dims={n: (least, 40) for n in names}, in_dims=patterns)
+        f = rune.jit(subject.program.function(), dims={n: (least, 40) for n in names}, in_dims=patterns)
         try:
-            return _at_each_size(sized, seed, f, least)
+            return _at_each_size(subject, seed, f, least)
         except DimensionError:
             continue  # the program asks which of two sizes is larger
     return None
 
 
-def at_automatic_sizes(sized: generate.Sized, seed: int) -> None:
+def at_automatic_sizes(subject: generate.Sized, seed: int) -> None:
     """One jitted function called with one size after another, whatever becomes symbolic."""
     with rune.configure(symbolic="auto"):
-        _at_each_size(sized, seed, rune.jit(sized.program.function()))
+        _at_each_size(subject, seed, rune.jit(subject.program.function()))
 
 
 OTHER_SIZES = ({"n": 7, "m": 2}, {"n": 2, "m": 9}, {"n": 33, "m": 1}, {"n": 4, "m": 4})
 
 
-def _at_each_size(sized: generate.Sized, seed: int, f: Callable[..., Any], least: int = 0) -> None:
-    used = {d for p in sized.patterns for d in p}
+def _at_each_size(subject: generate.Sized, seed: int, f: Callable[..., Any], least: int = 0) -> None:
+    letters = {d for p in subject.patterns for d in p}
     for k, sizes in enumerate((*generate.SIZES, *OTHER_SIZES)):
-        if any(size < least for name, size in sizes.items() if name in used):
+        if any(size < least for name, size in sizes.items() if name in letters):
             continue
-        program = sized.at(sizes)
+        program = subject.at(sizes)
         args = program.arguments(seed + k)
         try:
-            wanted = expected(program, args)
+            results = expected(program, args)
         except Refused:
             continue  # an empty axis has no largest element
         try:
-            same(program, wanted, f(*args))
+            same(program, results, f(*args))
         except DimensionError:
             raise
         except ShapeError as error:
-            if _fits_all_sizes(sized, least):
+            if _fits_all_sizes(subject, least):
                 raise Difference(f"sizes {sizes}: {error}") from error
             return  # it is traced once, for sizes that do not fit as well
         except WRONG as error:
             raise Difference(f"sizes {sizes}: {type(error).__name__}: {error}") from error
 
 
-def _fits_all_sizes(sized: generate.Sized, least: int) -> bool:
+def _fits_all_sizes(subject: generate.Sized, least: int) -> bool:
     """Whether shapes fit at all sizes up to 11; a drawn program may fit at the drawn ones alone."""
     for m, n in itertools.product(range(least, 12), repeat=2):
-        program = sized.at({"m": m, "n": n})
+        program = subject.at({"m": m, "n": n})
         try:
             expected(program, program.arguments(0))
         except ShapeError:

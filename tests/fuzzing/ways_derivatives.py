@@ -33,7 +33,7 @@ def gradients(program: Program, seed: int) -> None:
     along = [rnp.asarray(rng.normal(size=x.shape), np.float64) for x in args]
     numbers = tuple(range(len(args)))
     with rune.enable_x64():
-        wanted = rune.grad(f, numbers)(*args)
+        reference = rune.grad(f, numbers)(*args)
         ways = {
             "jit(grad(f))": rune.jit(rune.grad(f, numbers))(*args),
             "grad(jit(f))": rune.grad(rune.jit(f), numbers)(*args),
@@ -43,9 +43,9 @@ def gradients(program: Program, seed: int) -> None:
             "jit(jvp(f))": rune.jit(lambda x, t: rune.jvp(f, x, t)[1])(tuple(args), tuple(along)),
         }
     for way, slopes_of_way in ways.items():
-        for k, (x, y) in enumerate(zip(wanted, slopes_of_way, strict=True)):
+        for k, (x, y) in enumerate(zip(reference, slopes_of_way, strict=True)):
             agree(f"{way}, argument {k},", x, y, rounding([x.dtype.name]))
-    slope = sum(float(np.vdot(g, t)) for g, t in zip(wanted, along))
+    slope = sum(float(np.vdot(g, t)) for g, t in zip(reference, along))
     for way, other in slopes.items():
         if abs(float(other) - slope) > 1e-8 * (1 + abs(slope)):
             raise Difference(f"{way} is {float(other)}, the gradient gives {slope}")
@@ -77,7 +77,7 @@ def hessians(program: Program, seed: int) -> None:
         return forward, rune.grad(lambda x: rnp.vdot(gradient(x), along))(args[0])
 
     with rune.enable_x64():
-        wanted, actual = both(gradient), both(rune.jit(gradient))
-    agree("reverse over reverse (for forward over reverse)", wanted[0], wanted[1], rounding([wanted[0].dtype.name]))
-    for name, x, y in zip(("forward over reverse", "reverse over reverse"), wanted, actual):
+        eager, jitted_pair = both(gradient), both(rune.jit(gradient))
+    agree("reverse over reverse (for forward over reverse)", eager[0], eager[1], rounding([eager[0].dtype.name]))
+    for name, x, y in zip(("forward over reverse", "reverse over reverse"), eager, jitted_pair):
         agree(f"{name}, jitted,", x, y, rounding([x.dtype.name]))

@@ -81,7 +81,7 @@ def mistaken(seed: int) -> Program:
 
 
 def _outcome(call: Callable[[], Any]) -> Any:
-    """The types and shapes of what comes back, or the class of what is raised."""
+    """The types and shapes of the results, or the class of the error."""
     try:
         result = call()
     except Exception as error:
@@ -92,12 +92,12 @@ def _outcome(call: Callable[[], Any]) -> Any:
 def refused_alike(program: Program, seed: int) -> None:
     """The same class of error everywhere, or none anywhere."""
     args, f = program.arguments(seed), program.function()
-    wanted = _outcome(lambda: f(*args))
+    eager_outcome = _outcome(lambda: f(*args))
     outcomes = {
         "jit": _outcome(lambda: rune.jit(f)(*args)),
         "eval_shape": _outcome(lambda: rune.eval_shape(f, *args)),
         "jit, on reference": _outcome(lambda: rune.jit(f, device="reference:0")(*args)),
     }
     for way, outcome in outcomes.items():
-        if outcome != wanted:
-            raise Difference(f"{way} ends with {outcome}, eager with {wanted}")
+        if outcome != eager_outcome:
+            raise Difference(f"{way} ends with {outcome}, eager with {eager_outcome}")

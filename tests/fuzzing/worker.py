@@ -1,6 +1,6 @@
-"""A process that runs seeds one after another and says so, line by line, in JSON.
+"""A process that runs seeds one after another and reports them, line by line, in JSON.
 
-It says which seed it is at before it begins, so that whoever reads knows where it died.
+It names each seed before it begins, so that the reader knows where it died.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from tests.fuzzing.trial import WAYS, Way, shrunk, trial, way_of
 
 def chosen_ways(names: str) -> tuple[Way, ...]:
     """The ways of these names, divided by commas; all of them for none. Absent devices are out."""
-    here = {d.target.backend for d in rune.devices()}
+    backends = {d.target.backend for d in rune.devices()}
     devices = {"opencl", "vulkan", "wgpu"}
-    wanted = [n for n in names.split(",") if n]
-    return tuple(w for w in WAYS if (not wanted or w.name in wanted) and (w.name not in devices or w.name in here))
+    way_names = [n for n in names.split(",") if n]
+    return tuple(
+        w for w in WAYS if (not way_names or w.name in way_names) and (w.name not in devices or w.name in backends)
+    )
 
 
 def say(**fact: Any) -> None:
@@ -31,20 +33,20 @@ def say(**fact: Any) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the seeds; the exit status says nothing."""
+    """Run the seeds; the exit status means nothing."""
     parser = argparse.ArgumentParser("worker")
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
     parser.add_argument("--ways", default="")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    ways = chosen_ways(asked.ways)
+    ways = chosen_ways(options.ways)
     with rune.configure(cache_dir=""):
-        run_seeds(range(asked.seed, asked.seed + asked.count), ways)
+        run_seeds(range(options.seed, options.seed + options.count), ways)
 
 
 def run_seeds(seeds: Sequence[int], ways: Sequence[Way]) -> None:
-    """Run each seed in its way, and say what became of it."""
+    """Run each seed in its way, and report the outcome."""
     for seed in seeds:
         way = way_of(seed, ways).name
         say(at=seed, way=way)

@@ -17,5 +17,5 @@ PATH = Path(__file__).with_name("jax_image_0_10_2.npz")
 
 if __name__ == "__main__":
     assert jax.__version__ == "0.10.2"
-    stored: Any = {name: np.asarray(x) for name, x in answers(jax, CALLS).items()}
-    np.savez_compressed(PATH, **stored)
+    vectors: Any = {name: np.asarray(x) for name, x in answers(jax, CALLS).items()}
+    np.savez_compressed(PATH, **vectors)

@@ -27,7 +27,7 @@ def test_an_image_is_resized_as_by_jax(name: str):
     near(STORED[name], actual, relative=1e-5, why="sums of weights in another order")
 
 
-def test_every_stored_answer_is_asked_for():
+def test_every_stored_answer_is_used():
     assert set(STORED) == set(CALLS)
 
 
@@ -39,9 +39,9 @@ def test_an_image_of_the_same_size_is_the_image(method: str):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("size", [1, 2, 17, 64])
 def test_a_constant_image_stays_constant(method: str, size: int):
-    resized = resize(rnp.full((7,), 3.0), (size,), method)
+    result = resize(rnp.full((7,), 3.0), (size,), method)
 
-    near(np.full(size, 3.0, np.float32), resized, relative=1e-6, why="weights sum to 1 up to rounding")
+    near(np.full(size, 3.0, np.float32), result, relative=1e-6, why="weights sum to 1 up to rounding")
 
 
 def test_an_area_is_a_mean():
@@ -54,18 +54,18 @@ def test_an_area_is_a_mean():
 def test_a_batch_is_resized_image_by_image(method: str):
     x = image((3, 5, 7))
 
-    batched = rune.vmap(lambda v: resize(v, (8, 4), method))(rnp.asarray(x))
+    results = rune.vmap(lambda v: resize(v, (8, 4), method))(rnp.asarray(x))
 
-    near(np.stack([resize(v, (8, 4), method) for v in x]), batched, relative=1e-6, why="products of other shapes")
+    near(np.stack([resize(v, (8, 4), method) for v in x]), results, relative=1e-6, why="products of other shapes")
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_jitted_resize_gives_the_same(method: str):
     x = rnp.asarray(image((5, 7)))
 
-    jitted = rune.jit(lambda v: resize(v, (8, 4), method))(x)
+    result = rune.jit(lambda v: resize(v, (8, 4), method))(x)
 
-    near(resize(x, (8, 4), method), jitted, relative=1e-6, why="products in another order")
+    near(resize(x, (8, 4), method), result, relative=1e-6, why="products in another order")
 
 
 @pytest.mark.parametrize("method", SMOOTH)
@@ -93,7 +93,7 @@ def test_integers_become_float32_but_the_nearest_is_an_integer():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_image_of_no_pixels_can_be_asked_for(method: str):
+def test_an_image_without_pixels_can_be_requested(method: str):
     assert resize(rnp.ones((3, 4)), (3, 0), method).shape == (3, 0)
 
 
@@ -113,9 +113,9 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_cannot_be_resized_is_refused(what: str):
-    error, call = REFUSALS[what]
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_resize_that_makes_no_sense_is_refused(case: str):
+    error, call = REFUSALS[case]
 
     with pytest.raises(error, match=r"resize|scale_and_translate|image"):
         call()

@@ -1,4 +1,4 @@
-"""Laws hold for the code that stays; drafts, which the first calls run, are met everywhere else."""
+"""Laws try the final code; drafts, which first calls run, are tried by all other tests."""
 
 from __future__ import annotations
 

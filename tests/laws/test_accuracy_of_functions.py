@@ -1,9 +1,9 @@
-"""Every function of one float on every executor that is here, within its bar of docs/accuracy.md.
+"""Every function of one float on every executor present, within its bar of docs/accuracy.md.
 
 The oracle computes in f64. Arguments are random bits, the usual ranges and every edge; the worst
-that a search through tens of millions of numbers met on any executor; and the neighbours of zeros
-and poles. An executor that the page's table does not name is held to the promise for the family.
-"""
+arguments that a search through tens of millions of numbers found on any executor; and the
+neighbours of zeros and poles. An executor that the page's table does not name must keep the promise
+of its family."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def near_zeros_and_poles() -> np.ndarray:
     turns = np.concatenate([np.arange(-200, 201), 2.0 ** np.arange(8, 60)]) * (np.pi / 2)
     exact_points = np.concatenate([turns, np.arange(-20, 21), 2.0 ** np.arange(-30, 31)])
     middle = exact_points.astype(np.float32)
-    beside = [np.nextafter(middle, np.float32(end)) for end in (-np.inf, np.inf)]
+    neighbours = [np.nextafter(middle, np.float32(end)) for end in (-np.inf, np.inf)]
     dense = np.concatenate([np.linspace(low, low + 1, 4001) for low in (-2, -1, 0, 1, 2)])
-    return np.concatenate([middle, *beside, dense.astype(np.float32)])
+    return np.concatenate([middle, *neighbours, dense.astype(np.float32)])
 
 
 @functools.cache
 def arguments(name: str) -> tuple[np.ndarray, ...]:
-    """Normal numbers, for every operand so many; of functions of one number the same count."""
+    """As many normal numbers for every operand; of functions of one number the same count."""
     if name in ORACLE:
         return pairs(dtypes.f32)
     x = np.concatenate([samples(np.float32, 3_000), near_zeros_and_poles()])
@@ -102,7 +102,7 @@ def bar(name: str, executor: str) -> float:
 
 
 def are_normal(name: str) -> np.ndarray:
-    """Where neither an argument nor the value is denormal, which executors may flush."""
+    """Where neither an argument nor the value is denormal; executors may flush denormal numbers."""
     with np.errstate(invalid="ignore"):
         numbers = np.abs([*arguments(name), truth(name)])
         return ~np.asarray(((numbers < SMALLEST) & (numbers > 0)).any(axis=0))
@@ -113,9 +113,9 @@ def test_the_page_has_a_bar_for_every_function():
 
 
 def test_no_bar_of_a_compiled_function_is_above_what_rune_promises():
-    compiled = [(f, e) for f, row in bars("Functions").items() for e in row if e != "reference"]
+    columns = [(f, e) for f, row in bars("Functions").items() for e in row if e != "reference"]
 
-    assert max(bars("Functions")[f][e] for f, e in compiled) <= 2
+    assert max(bars("Functions")[f][e] for f, e in columns) <= 2
 
 
 @pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
@@ -141,14 +141,14 @@ def test_a_function_of_a_constant_is_that_of_a_stored_number(device: Device):
         return [zero + FUNCTIONS[n](x) for n, x in zip(names, numbers, strict=True)]
 
     names = [n for n, xs in CONSTANTS.items() for _ in xs]
-    stored = [x for xs in CONSTANTS.values() for x in xs]
+    inputs = [x for xs in CONSTANTS.values() for x in xs]
     zero = np.zeros(3, np.float32)
 
-    computed = rune.jit(of_constants, device=device.name)(zero)
+    results_of_constants = rune.jit(of_constants, device=device.name)(zero)
 
     # NVIDIA's compilers evaluate functions of constants differently from the device; not for WGSL.
     is_nvidias = "NVIDIA" in device.target.description and device.target.backend != "wgpu"
     ulps = 4 if is_nvidias else 0
-    results_of_numbers = rune.jit(of_numbers, device=device.name)(zero, stored)
-    for name, number, constant in zip(names, results_of_numbers, computed, strict=True):
+    results_of_numbers = rune.jit(of_numbers, device=device.name)(zero, inputs)
+    for name, number, constant in zip(names, results_of_numbers, results_of_constants, strict=True):
         close(number, constant, ulps=ulps, why=name)

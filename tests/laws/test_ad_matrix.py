@@ -1,7 +1,7 @@
 """The AD matrix is generated from the primitive table: no rule of any primitive goes untried.
 
-First that every primitive is in the table and every rule of it runs and is right; then that the
-matrix would tell: a primitive planted without a rule, without a call or with a wrong rule fails.
+First: every primitive is in the table, and each of its rules runs and is right. Then: the matrix
+would notice, since a primitive planted without a rule, without a call or with a wrong rule fails.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def test_every_primitive_of_rune_is_in_the_table():
 # --- planted ------------------------------------------------------------------------------------
 
 
-def planted(**changed: Any) -> Primitive:
+def planted(**rules: Any) -> Primitive:
     """The sine under another name, its record changed."""
-    return replace(ops.sin, name="planted", **changed)
+    return replace(ops.sin, name="planted", **rules)
 
 
 def test_a_primitive_that_is_complete_passes():
@@ -47,7 +47,7 @@ def wrong_slope(dx: Any, x: Any, y: Any) -> Any:
     return ops.mul(dx, ops.sin(x))
 
 
-def wrong_batch(batched: Any, size: Any, x: Any) -> Any:
+def wrong_batch(axes: Any, size: Any, x: Any) -> Any:
     return ops.cos(x), True
 
 
@@ -99,6 +99,6 @@ def test_a_linear_primitive_with_a_wrong_transpose_fails():
 
 
 def test_a_rule_that_no_call_reaches_is_named():
-    unreached = planted(transpose=lambda ct, linear, x: [np.float64(0)])
+    primitive = planted(transpose=lambda ct, linear, x: [np.float64(0)])
 
-    assert untried({"planted": unreached}) == ["planted: no call tries its transpose rule"]
+    assert untried({"planted": primitive}) == ["planted: no call tries its transpose rule"]

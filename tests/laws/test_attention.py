@@ -1,4 +1,4 @@
-"""Attention on every executor: one pass over keys where scores are computed again, or as it was.
+"""Attention on every executor: in one pass over keys that recomputes scores, or with stored scores.
 
 Processors store scores, so that here every device with groups of threads is told to stream them.
 With odd sizes, masks, bias, grouped heads, one query, and gradients; NumPy in f64 is the oracle.
@@ -48,7 +48,7 @@ def computed(function: Callable[..., Any], args: list[np.ndarray], device: str) 
 @on_every_executor
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_it_is_right_at_odd_sizes(case: Case, causal: bool, device: str):
+def test_attention_is_right_at_odd_sizes(case: Case, causal: bool, device: str):
     out = computed(attention(is_causal=causal), case.arrays(), device)
 
     near(case.values(case.causal() if causal else None), out, relative=1e-5, why="f32 sums")
@@ -57,7 +57,7 @@ def test_it_is_right_at_odd_sizes(case: Case, causal: bool, device: str):
 @in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("case", WIDE, ids=str)
-def test_it_is_right_for_heads_of_every_width(case: Case, device: str):
+def test_attention_is_right_for_heads_of_every_width(case: Case, device: str):
     out = computed(attention(), case.arrays(), device)
 
     near(case.values(None), out, relative=1e-5, why="f32 sums")
@@ -76,7 +76,7 @@ def test_few_queries_attend_to_a_long_cache(case: Case, device: str):
 @on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
 @pytest.mark.parametrize("case", [Case(1, 64, 128, 1, 1, 64), Case(1, 70, 131, 2, 1, 16)], ids=str)
-def test_it_is_right_for_halves(case: Case, dtype: Any, device: str):
+def test_attention_is_right_for_halves(case: Case, dtype: Any, device: str):
     arrays = case.arrays(dtype)
     out = rune.jit(attention(is_causal=True), device=device)(*(rnp.asarray(x, dtype=dtype) for x in arrays))
 
@@ -113,7 +113,7 @@ def test_gradients_that_depend_on_the_result_are_right(case: Case, device: str):
 @in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("case", CASES[1::2], ids=str)
-def test_its_gradients_are_right_at_odd_sizes(case: Case, device: str):
+def test_gradients_are_right_at_odd_sizes(case: Case, device: str):
     out = computed(gradient(is_causal=True), [*case.arrays(), case.cotangent()], device)
 
     for expected, actual in zip(case.gradients(case.causal()), out, strict=True):

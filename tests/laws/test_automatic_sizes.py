@@ -1,9 +1,8 @@
 """Automatic sizes change no answer: whatever the sizes and their order, with 0 and 1 among them.
 
-Results, derivatives and lanes are those of the function itself, also of functions that ask Python
-about their sizes. What is traced and compiled for it is said in
-tests/transforms/compile/test_automatic_sizes.py.
-"""
+Results, derivatives and lanes are those of the function itself, even if the function branches on
+its sizes in Python. tests/transforms/compile/test_automatic_sizes.py counts traces and
+compilations."""
 
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ def test_results_are_those_of_the_function_itself(name: str):
 
 
 @pytest.mark.parametrize("order", [(5, 6, 7, 1, 8), (1, 5, 1, 6, 7, 8), (2, 1, 3, 4, 1, 5)])
-def test_an_axis_of_size_1_is_broadcast_whatever_came_before(order: tuple[int, ...]):
+def test_an_axis_of_size_1_is_broadcast_after_any_other_sizes(order: tuple[int, ...]):
     f = rune.jit(lambda x, y: x + y)
 
     for n in order:
@@ -89,14 +88,14 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", DERIVED)
-def test_derivatives_and_lanes_of_it_compile_for_all_sizes(name: str):
+def test_its_derivatives_and_lanes_compile_for_all_sizes(name: str):
     def function(x: Any) -> Any:
         return rnp.sum(rnp.sin(rnp.concatenate([x, x[1:]])) * x.shape[0])
 
-    f, compiled = DERIVED[name](rune.jit(function)), []
+    f, compiles = DERIVED[name](rune.jit(function)), []
     for n in (2, 3, 4, 5, 9):
         with rune.counting() as counts:
             result = f(values((n,)))
         near(DERIVED[name](function)(values((n,))), result, relative=1e-4, why="f32")
-        compiled.append(counts.compiles)
-    assert compiled[3:] == [0, 0]
+        compiles.append(counts.compiles)
+    assert compiles[3:] == [0, 0]

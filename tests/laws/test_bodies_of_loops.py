@@ -3,9 +3,8 @@
 Rows are read, and results are written, at a number that only the run knows.
 
 Tiles, streams, windows and threads begin at sizes that small examples never reach: sides are past
-those limits, odd and prime, and each function is asked alone and beside another. What it means
-comes from NumPy.
-"""
+those limits, odd and prime, and each function is tried alone and together with another. NumPy is
+the oracle."""
 
 from __future__ import annotations
 
@@ -87,7 +86,7 @@ def results(name: str, loop: str, rows: np.ndarray, device: str = "cpu:0") -> An
 @pytest.mark.parametrize("side", SIDES, ids=str)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_means_in_every_step_what_it_means_alone(name: str, loop: str, side: tuple[int, int]):
+def test_a_body_computes_in_every_step_what_it_computes_alone(name: str, loop: str, side: tuple[int, int]):
     rows = stack(side)
     same(meaning(name, rows), results(name, loop, rows))
 

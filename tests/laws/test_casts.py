@@ -50,7 +50,7 @@ class Run:
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """What overflows or is no number is meant."""
+    """No warnings: overflow and NaN are intended."""
     with np.errstate(all="ignore"):
         yield
 
@@ -85,7 +85,7 @@ def saturated(value: float, low: int, high: int) -> int:
 
 @functools.cache  # the same on every executor, and a second for 16 bits
 def patterns_as(source: np.dtype, dtype: np.dtype) -> np.ndarray:
-    """What every value of one dtype is in another."""
+    """Every value of one dtype, in another."""
     return cast(patterns(source), dtype)
 
 
@@ -119,32 +119,32 @@ def test_every_bit_pattern_converts_to_every_dtype(source: np.dtype, run: Run):
 
 @everywhere
 @pytest.mark.parametrize("dtype", FORMATS, ids=dtypes.short)
-def test_rounding_is_to_nearest_even_beside_every_midpoint(dtype: np.dtype, run: Run):
+def test_rounding_is_to_nearest_even_around_every_midpoint(dtype: np.dtype, run: Run):
     values = patterns(dtype).astype(np.float32)
-    ordered = np.unique(values[np.isfinite(values)])
-    beyond = ordered[-1] + (ordered[-1] - ordered[-2])  # where the next number would be
-    ordered = np.concatenate([[-beyond], ordered, [beyond]])
-    middle = (ordered[:-1] + ordered[1:]) / np.float32(2)
+    ascending = np.unique(values[np.isfinite(values)])
+    beyond = ascending[-1] + (ascending[-1] - ascending[-2])  # where the next number would be
+    ascending = np.concatenate([[-beyond], ascending, [beyond]])
+    middle = (ascending[:-1] + ascending[1:]) / np.float32(2)
     x = np.concatenate([middle, *(np.nextafter(middle, np.float32(e)) for e in (-np.inf, np.inf))])
 
-    converted = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
+    result = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
 
-    same(x.astype(dtype), np.asarray(converted))
+    same(x.astype(dtype), np.asarray(result))
 
 
 @everywhere
 @pytest.mark.parametrize("dtype", FORMATS, ids=dtypes.short)
-def test_what_f64_holds_beside_a_midpoint_rounds_as_numpy_says(dtype: np.dtype, run: Run):
+def test_an_f64_next_to_a_midpoint_rounds_as_in_numpy(dtype: np.dtype, run: Run):
     if dtypes.f64 not in run.takes:
         pytest.skip("no f64 there")
     values = patterns(dtype).astype(np.float64)
-    ordered = np.unique(values[np.isfinite(values)])
-    middle = (ordered[:-1] + ordered[1:]) / 2
+    ascending = np.unique(values[np.isfinite(values)])
+    middle = (ascending[:-1] + ascending[1:]) / 2
     x = np.concatenate([middle, np.nextafter(middle, -1e300), np.nextafter(middle, 1e300)])
 
-    converted = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
+    result = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
 
-    same(x.astype(dtype), np.asarray(converted))
+    same(x.astype(dtype), np.asarray(result))
 
 
 @everywhere
@@ -153,9 +153,9 @@ def test_floats_beyond_every_integer_dtype_saturate(run: Run):
     x = np.array(numbers, np.float32)
     integers = sorted(dtypes.INTEGER & run.takes, key=dtypes.short)
 
-    converted = run(lambda x: [ops.convert(x, dtype=d) for d in integers], (array(x),))
+    results = run(lambda x: [ops.convert(x, dtype=d) for d in integers], (array(x),))
 
-    for dtype, out in zip(integers, converted, strict=True):
+    for dtype, out in zip(integers, results, strict=True):
         same(cast(x, dtype), np.asarray(out))
 
 
@@ -179,16 +179,16 @@ def meaning(primitive: Primitive, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 @everywhere
 @pytest.mark.parametrize("dtype", SMALL, ids=dtypes.short)
 def test_arithmetic_of_small_numbers_is_exact_or_rounded_once_for_all_pairs(dtype: np.dtype, run: Run):
-    every = patterns(dtype)
-    a, b = (np.ascontiguousarray(g).reshape(-1) for g in np.meshgrid(every, every))
-    chosen = ARITHMETIC + (OF_BITS if dtype in dtypes.INTEGER else ())
+    numbers = patterns(dtype)
+    a, b = (np.ascontiguousarray(g).reshape(-1) for g in np.meshgrid(numbers, numbers))
+    primitives = ARITHMETIC + (OF_BITS if dtype in dtypes.INTEGER else ())
 
     def all_of(a: Any, b: Any) -> list[Any]:
-        return [p(ops.lt(a, b), a, b) if p is ops.select else p(a, b) for p in chosen]
+        return [p(ops.lt(a, b), a, b) if p is ops.select else p(a, b) for p in primitives]
 
     results = run(all_of, (array(a), array(b)))
 
-    for primitive, out in zip(chosen, results, strict=True):
+    for primitive, out in zip(primitives, results, strict=True):
         same(_settled(primitive, meaning(primitive, a, b)), _settled(primitive, out))
 
 

@@ -115,8 +115,8 @@ def _same(p: Plane, q: Plane, is_open: Plane) -> Plane:
     with np.errstate(all="ignore"):
         near = np.isfinite(p) & np.isfinite(q) & (ulp_distance(p, q) <= ULPS)
         kind = np.where(np.isfinite(p), p == q, np.abs(p) == np.abs(q))
-    signed = is_open | (np.signbit(p) == np.signbit(q))
-    return (np.isnan(p) & np.isnan(q)) | (near & ~_signs_differ(p, q)) | (kind & signed)
+    signs_agree = is_open | (np.signbit(p) == np.signbit(q))
+    return (np.isnan(p) & np.isnan(q)) | (near & ~_signs_differ(p, q)) | (kind & signs_agree)
 
 
 def differences(names: tuple[str, ...] | list[str], way: str, is_loose: Plane, *z: Plane) -> list[str]:
@@ -135,14 +135,14 @@ def differences(names: tuple[str, ...] | list[str], way: str, is_loose: Plane, *
 
 
 @pytest.mark.parametrize(("way", "kind"), CASES)
-def test_functions_of_hard_parts_are_numpys(way: str, kind: str):
+def test_functions_of_hard_parts_agree_with_numpy(way: str, kind: str):
     z = grid((*PLAIN, *ends(kind)), kind)
 
     assert differences([n for n in UNARY if n != "square"], way, is_open(z), z) == []
 
 
 @pytest.mark.parametrize(("way", "kind"), CASES)
-def test_quotients_and_sums_of_hard_parts_are_numpys(way: str, kind: str):
+def test_quotients_and_sums_of_hard_parts_agree_with_numpy(way: str, kind: str):
     z = grid((*PLAIN, *ends(kind)), kind)
     x, y = np.repeat(z, len(z)), np.tile(z, len(z))
 
@@ -150,7 +150,7 @@ def test_quotients_and_sums_of_hard_parts_are_numpys(way: str, kind: str):
 
 
 @pytest.mark.parametrize(("way", "kind"), CASES)
-def test_products_and_powers_are_the_definition_where_terms_overflow(way: str, kind: str):
+def test_products_and_powers_follow_the_definition_where_terms_overflow(way: str, kind: str):
     most = float(np.finfo(kind).max)
     z = grid((*PLAIN, *ends(kind), most, -most, math.sqrt(most), -1.5 * math.sqrt(most)), kind)
     x, y = np.repeat(z, len(z)), np.tile(z, len(z))

@@ -1,9 +1,9 @@
-"""Every primitive on every executor that is here, in every dtype that the device takes.
+"""Every primitive on every executor present, in every dtype that the device takes.
 
-All samples of one family are compiled as one program, those of elementwise functions with the
-values at which such functions go wrong behind the drawn ones. Each result is held against the
-primitive's reference: whole numbers and movement bit for bit, floats within the ulps of the table
-in docs/accuracy.md. A primitive enrols by being in rune.ops.
+All samples of one family are compiled as one program; samples of elementwise functions are followed
+by the values at which such functions go wrong. Each result is compared with the primitive's
+reference: whole numbers and movement bit for bit, floats within the ulps of the table in
+docs/accuracy.md. A primitive takes part by being in rune.ops.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 def runs_on(device: Device, sample: Sample) -> bool:
     """Whether the device takes every dtype of the call."""
     out = sample.primitive.type_rule(*sample.types, **sample.params)
-    used = {t.dtype for t in (*sample.types, out)}
-    return used <= device.target.program_dtypes
+    kinds = {t.dtype for t in (*sample.types, out)}
+    return kinds <= device.target.program_dtypes
 
 
 def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
-    """What the device takes: on the CPU all samples, elsewhere the first and a third of them.
+    """The samples for the device: on the CPU all, elsewhere the first and a third of the others.
 
-    Executors that share kernels have the first, and every seventh, each others.
+    Executors that share kernels take the first and every seventh, each a different seventh.
     """
-    every = [s for s in samples(primitive) if runs_on(device, s)]
+    candidates = [s for s in samples(primitive) if runs_on(device, s)]
     if device.target.backend == "cpu":
-        return every
+        return candidates
     turns = sharing_kernels()
     if device.name not in turns or IS_WHOLE:
-        return [*every[:1], *one_in(3, every[1:])]
-    return [*every[:1], *every[1 + turns.index(device.name) :: 7]]
+        return [*candidates[:1], *one_in(3, candidates[1:])]
+    return [*candidates[:1], *candidates[1 + turns.index(device.name) :: 7]]
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class Tried:
     """A sample and its results: of the values that it draws, and at the edges if tried there."""
 
     sample: Sample
-    drawn: np.ndarray
+    values: np.ndarray
     at_edges: np.ndarray | None
 
 
 def computed(device: Device, calls: Sequence[tuple[Sample, Sequence[np.ndarray]]]) -> list[np.ndarray]:
-    """The results of samples of their operands, from one compiled program."""
+    """The results of samples on their operands, from one compiled program."""
 
     def everything(*flat: Any) -> list[Any]:
         remaining = iter(flat)
@@ -79,12 +79,12 @@ def computed(device: Device, calls: Sequence[tuple[Sample, Sequence[np.ndarray]]
 
 def operands_of(sample: Sample) -> list[np.ndarray]:
     """The values to compute with: two rows of the drawn ones and, if tried, the edges."""
-    drawn = sample.draw()
+    operands = sample.draw()
     if not goes_to_edges(sample):
-        return drawn
-    pairs = zip(drawn, edge_operands(sample), strict=True)
-    joined = [np.concatenate([values.reshape(-1), edges]) for values, edges in pairs]
-    return [np.append(x, x[: x.size % 2]).reshape(2, -1) for x in joined]
+        return operands
+    pairs = zip(operands, edge_operands(sample), strict=True)
+    rows = [np.concatenate([values.reshape(-1), edges]) for values, edges in pairs]
+    return [np.append(x, x[: x.size % 2]).reshape(2, -1) for x in rows]
 
 
 def separated(sample: Sample, result: np.ndarray) -> Tried:
@@ -99,9 +99,9 @@ def separated(sample: Sample, result: np.ndarray) -> Tried:
 @functools.cache  # a program of each primitive would take five times as long
 def results_of(family: str, device: Device) -> dict[Primitive, list[Tried]]:
     """Those of the samples of all primitives of a family."""
-    chosen = {p: tried(p, device) for p in ops.PRIMITIVES if p.family == family}
-    results = iter(computed(device, [(s, operands_of(s)) for group in chosen.values() for s in group]))
-    return {p: [separated(s, next(results)) for s in group] for p, group in chosen.items()}
+    samples_by_primitive = {p: tried(p, device) for p in ops.PRIMITIVES if p.family == family}
+    results = iter(computed(device, [(s, operands_of(s)) for group in samples_by_primitive.values() for s in group]))
+    return {p: [separated(s, next(results)) for s in group] for p, group in samples_by_primitive.items()}
 
 
 def agree(sample: Sample, result: np.ndarray) -> None:
@@ -129,7 +129,7 @@ def test_compiled_code_agrees_with_the_reference_in_every_dtype(primitive: Primi
 
     assert results, f"{device.name} takes no sample of {primitive.name}"
     for one in results:
-        agree(one.sample, one.drawn)
+        agree(one.sample, one.values)
 
 
 # --- values at the edges ----------------------------------------------------------------------
@@ -163,7 +163,7 @@ OPEN_SIGN = ("acos",)
 
 
 def edges(dtype: np.dtype) -> np.ndarray:
-    """The values at which functions of a dtype go wrong, if they do."""
+    """The values at which functions of a dtype go wrong, if anywhere."""
     if dtype in dtypes.COMPLEX:
         parts = np.array(FLOATS[::2], PART[dtype])
         values = np.empty((len(parts), len(parts)), dtype)
@@ -189,8 +189,8 @@ def edge_operands(sample: Sample) -> list[np.ndarray]:
 @pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
 @each_primitive
 def test_compiled_code_agrees_at_nan_infinity_zero_and_the_ends_of_the_range(primitive: Primitive, device: Device):
-    every = results_of(primitive.family, device)[primitive]
-    results = [(one.sample, out) for one in every if (out := one.at_edges) is not None]
+    trials = results_of(primitive.family, device)[primitive]
+    results = [(one.sample, out) for one in trials if (out := one.at_edges) is not None]
 
     assert results or primitive.family not in ELEMENTWISE
     for sample, out in results:
@@ -211,8 +211,8 @@ def _at_edges(sample: Sample, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _is_plain(sample: Sample) -> bool:
-    """Leaves out most pairs of conversions and most powers, which the samples cover; and keys,
-    of which no values are special."""
+    """False for most pairs of conversions and most powers, which the samples cover, and for keys,
+    which have no special values."""
     if not dtypes.KEYS.isdisjoint(o.dtype for o in sample.operands):
         return False
     if any(o.dtype in dtypes.COMPLEX for o in sample.operands):
@@ -242,6 +242,6 @@ def _with_open_signs(expected: np.ndarray, out: np.ndarray) -> np.ndarray:
     """The results with the sign of what is expected for infinities beside NaN."""
     imag = np.imag(out)
     is_open = np.isnan(np.real(expected)) & np.isinf(np.imag(expected)) & np.isinf(imag)
-    signed = out.copy()
-    signed.imag = np.where(is_open, np.imag(expected), imag)
-    return signed
+    result = out.copy()
+    result.imag = np.where(is_open, np.imag(expected), imag)
+    return result

@@ -31,7 +31,7 @@ from tests.support.text import functions_in
 
 F64 = "f64, sums in another order, other polynomials"
 OTHERS = [d for d in rune.devices() if not d.name.startswith(("cpu", "null"))]
-# In f64 where it is there, so that only what is meant differs.
+# In f64 where available, so that rounding makes no difference.
 IN_F64 = [d.name for d in OTHERS if dtypes.f64 in d.target.dtypes]
 IN_F32 = [d.name for d in OTHERS if d.name not in IN_F64]
 POLICIES = [None, rune.checkpoint_policies.save_only_these_names("moved"), rune.checkpoint_policies.everything_saveable]
@@ -153,10 +153,10 @@ def test_gradients_compile_inside_and_outside(node: Node, state: State):
 
 @given(nodes(reverse_only=True), states(), st.sampled_from(POLICIES))
 def test_a_checkpoint_computes_the_same_gradient(node: Node, state: State, policy: Any):
-    checked = rune.grad(rune.checkpoint(total(applied, node), policy=policy), argnums=(0, 1))
+    checkpoint_gradient = rune.grad(rune.checkpoint(total(applied, node), policy=policy), argnums=(0, 1))
 
     with interpreted():
-        result = checked(*state)
+        result = checkpoint_gradient(*state)
 
     near(gradient(unrolled, node)(*state), result, **near_enough)
 
@@ -164,9 +164,9 @@ def test_a_checkpoint_computes_the_same_gradient(node: Node, state: State, polic
 @COMPILING
 @given(nodes(1), states(), st.sampled_from(POLICIES))
 def test_a_compiled_checkpoint_computes_the_same_gradient(node: Node, state: State, policy: Any):
-    checked = rune.grad(rune.checkpoint(total(applied, node), policy=policy), argnums=(0, 1))
+    checkpoint_gradient = rune.grad(rune.checkpoint(total(applied, node), policy=policy), argnums=(0, 1))
 
-    near(gradient(unrolled, node)(*state), rune.jit(checked)(*state), **near_enough)
+    near(gradient(unrolled, node)(*state), rune.jit(checkpoint_gradient)(*state), **near_enough)
 
 
 @given(nodes(), states(), st.booleans())

@@ -23,7 +23,7 @@ from rune.lowering.kernel import parse as code_parse
 from rune.lowering.kernel import text as code_text
 from tests.support.sampling import IS_WHOLE
 
-LONGEST = 60  # seconds that no text of a page takes: a hang is told apart from a slow machine
+LONGEST = 60  # more seconds than any text of a page takes, so that a slow machine is not taken for a hang
 TRIES = 4000 if IS_WHOLE else 120
 SIGNS = "()[]{}<>=:,.%*+-/#_'\"\n 019anifx\0é"
 

@@ -34,7 +34,7 @@ def nest(wrap: Wrap, depth: int) -> Callable[[Any], Any]:
 
 
 @pytest.mark.parametrize("name", WRAPS)
-def test_a_hundred_stand_inside_one_another(name: str):
+def test_a_hundred_transformations_can_be_nested(name: str):
     wrap, expected = WRAPS[name]
 
     assert float(nest(wrap, DEPTH)(1.0)) == expected
@@ -62,14 +62,14 @@ def test_a_jitted_function_that_calls_itself_without_end_is_refused(is_elsewhere
     assert calls
 
 
-def test_a_recursion_of_the_users_own_is_pythons_error():
+def test_endless_recursion_in_the_users_function_raises_pythons_error():
     def f(x: Any) -> Any:
         return f(x)
 
-    with pytest.raises(RecursionError) as raised:
+    with pytest.raises(RecursionError) as error:
         rune.jit(f)(1.0)
 
-    assert not isinstance(raised.value, DepthError)
+    assert not isinstance(error.value, DepthError)
 
 
 # --- trees ------------------------------------------------------------------------------------
@@ -88,14 +88,14 @@ NODES: list[Callable[[Any], Any]] = [lambda x: [x], lambda x: (x, None, 2.0), la
 @pytest.mark.parametrize("depth", [63, 64, 65, 66, 3000])
 def test_a_tree_may_be_deeper_than_the_stack(wrap: Callable[[Any], Any], depth: int):
     x, y = deep(depth, wrap), deep(depth, wrap, inside=3.0)
-    added = tree.leaves(tree.map(lambda a, b: a + b, x, y))
+    sums = tree.leaves(tree.map(lambda a, b: a + b, x, y))
 
-    assert added[0] == 4.0
+    assert sums[0] == 4.0
     assert tree.structure(x) == tree.structure(y) != tree.structure(deep(depth - 1, wrap))
     assert hash(tree.structure(x)) == hash(tree.structure(y))
     assert len(tree.leaves_with_path(x)[0][0]) == depth
-    assert tree.structure(x).num_leaves == len(added)
-    assert str(tree.structure(x)).count("*") == len(added)
+    assert tree.structure(x).num_leaves == len(sums)
+    assert str(tree.structure(x)).count("*") == len(sums)
 
 
 def test_a_deep_tree_goes_through_jit_and_grad():

@@ -114,11 +114,11 @@ def test_the_gradient_of_compiled_code_is_the_compiled_gradient(data: st.DataObj
 # --- lanes ------------------------------------------------------------------------------------
 
 
-def lanes_of(program: Program, batched: list[bool], axes: list[int], size: int) -> list[Any]:
+def lanes_of(program: Program, has_lanes: list[bool], axes: list[int], size: int) -> list[Any]:
     """Arguments with lanes at the chosen axes of the batched ones."""
     rng, arguments = np.random.default_rng(3), []
-    for type, is_batched, axis in zip(program.input_types, batched, axes):
-        if not is_batched:
+    for type, with_lanes, axis in zip(program.input_types, has_lanes, axes):
+        if not with_lanes:
             arguments.append(concrete(type, rng))
             continue
         place = axis % (type.ndim + 1)
@@ -131,22 +131,22 @@ def lanes_of(program: Program, batched: list[bool], axes: list[int], size: int) 
 def test_vmap_equals_the_stacked_loop_for_any_axes(data: st.DataObject):
     program = data.draw(programs(ANY, dtypes.f64, max_steps=3))
     count, size = len(program.inputs), data.draw(st.integers(1, 3))
-    batched = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
-    batched[0] = True
+    has_lanes = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    has_lanes[0] = True
     axes = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
-    args = lanes_of(program, batched, axes, size)
+    args = lanes_of(program, has_lanes, axes, size)
     places = [a % (t.ndim + 1) for a, t in zip(axes, program.input_types)]
 
     def one(*xs: Any) -> list[Any]:
         return eval_program(program, xs)
 
-    in_axes = tuple(p if b else None for p, b in zip(places, batched))
+    in_axes = tuple(p if b else None for p, b in zip(places, has_lanes))
     lanes = rune.vmap(one, in_axes)(*args)
 
     for lane in range(size):
-        row = [array(np.take(np.asarray(a), lane, p)) if b else a for a, p, b in zip(args, places, batched)]
-        picked = [np.asarray(f)[lane] for f in lanes]
-        near([np.asarray(o) for o in one(*row)], picked, relative=1e-9, why="f64 sums reordered")
+        row = [array(np.take(np.asarray(a), lane, p)) if b else a for a, p, b in zip(args, places, has_lanes)]
+        results = [np.asarray(f)[lane] for f in lanes]
+        near([np.asarray(o) for o in one(*row)], results, relative=1e-9, why="f64 sums reordered")
 
 
 @given(st.data())

@@ -1,9 +1,9 @@
 """Eager code on another device: every derivative and every lane of every primitive, as on the CPU.
 
-The operands that are differentiated are committed to the device. All the rest is free and has to
-follow: indices, directions, weights, and the constants that rules make. The reference executor
+The differentiated operands are committed to the device. Everything else is uncommitted and must
+follow them: indices, directions, weights, and the constants that rules make. The reference executor
 takes every sample; a device whose operations are compiled takes the first of each primitive, and
-all of them in the thorough profile. RUNE_TEST_WHOLE=1 derives each primitive in every way.
+all of them in the thorough profile. RUNE_TEST_WHOLE=1 differentiates each primitive in every way.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ WHY = "f64: other polynomials, sums in another order"
 on_every_device = pytest.mark.parametrize("device", IN_F64)
 
 
-def taken(chosen: Sequence[Sample], device: str) -> Sequence[Sample]:
+def taken(candidates: Sequence[Sample], device: str) -> Sequence[Sample]:
     """All samples, or the first where each of its operations is compiled."""
     thorough = os.environ.get("RUNE_TEST_PROFILE") == "thorough"
-    return chosen if device == REFERENCE or thorough else chosen[:1]
+    return candidates if device == REFERENCE or thorough else candidates[:1]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A function, a scalar one made of it, where they are called, and in which direction."""
+    """A function, a scalar function made from it, the point of the call, and a direction."""
 
     function: Callable[..., Any]
     primals: list[Any]
@@ -88,11 +88,11 @@ TRANSFORMATIONS: dict[str, Callable[[Case], Any]] = {
 }
 
 
-def fitting(chosen: Sequence[Sample], transformation: str) -> list[Sample]:
+def fitting(candidates: Sequence[Sample], transformation: str) -> list[Sample]:
     """The samples that a transformation takes: gradients and Jacobians are of real functions."""
     if transformation in ("jvp", "vjp"):
-        return list(chosen)
-    return [s for s in chosen if not any(t.dtype in dtypes.COMPLEX for t in (*s.types, result(s)))]
+        return list(candidates)
+    return [s for s in candidates if not any(t.dtype in dtypes.COMPLEX for t in (*s.types, result(s)))]
 
 
 # One in twenty of what derives each primitive on each device, in each way.
@@ -102,13 +102,13 @@ DERIVED = one_in(20, list(EVERY))
 
 @pytest.mark.parametrize(("name", "device", "transformation"), DERIVED)
 def test_a_derivative_on_a_device_is_the_derivative_on_the_cpu(name: str, device: str, transformation: str):
-    primitive, transformed = ops.BY_NAME[name], TRANSFORMATIONS[transformation]
+    primitive, derivative = ops.BY_NAME[name], TRANSFORMATIONS[transformation]
     for sample in taken(fitting(differentiable(primitive), transformation), device):
         case = Case.of(sample)
 
-        result = transformed(case.on(device))
+        result = derivative(case.on(device))
 
-        near(transformed(case), result, relative=1e-12, absolute=1e-12, why=f"{sample}: {WHY}")
+        near(derivative(case), result, relative=1e-12, absolute=1e-12, why=f"{sample}: {WHY}")
 
 
 def result(sample: Sample) -> Any:
@@ -129,17 +129,17 @@ def wide(primitive: Primitive) -> list[Sample]:
 def test_lanes_on_a_device_are_the_lanes_on_the_cpu(primitive: Primitive, device: str):
     for sample in taken(wide(primitive), device):
         for lead in range(len(sample.operands)):
-            batched = tuple(i == lead for i in range(len(sample.operands)))
-            values = lanes_of(sample, batched)
-            placed = [rune.device_put(v, device) if b else v for v, b in zip(values, batched)]
-            axes = tuple(0 if b else None for b in batched)
-            mapped = rune.vmap(lambda *xs, s=sample: s.primitive(*xs, **s.params), axes)
+            has_lanes = tuple(i == lead for i in range(len(sample.operands)))
+            values = lanes_of(sample, has_lanes)
+            values_on_device = [rune.device_put(v, device) if b else v for v, b in zip(values, has_lanes)]
+            axes = tuple(0 if b else None for b in has_lanes)
+            vectorised = rune.vmap(lambda *xs, s=sample: s.primitive(*xs, **s.params), axes)
 
-            lanes = mapped(*placed)
+            lanes = vectorised(*values_on_device)
 
             for out in rune.tree.leaves(lanes):
                 assert (out.device.name, out.committed, len(out)) == (device, True, LANES)
-            near(mapped(*values), lanes, relative=1e-12, why=f"{sample}: {WHY}")
+            near(vectorised(*values), lanes, relative=1e-12, why=f"{sample}: {WHY}")
 
 
 # --- random programs ------------------------------------------------------------------------------
@@ -150,10 +150,10 @@ def test_lanes_on_a_device_are_the_lanes_on_the_cpu(primitive: Primitive, device
 def test_a_program_with_one_committed_argument_runs_on_its_device(data: st.DataObject):
     program = data.draw(programs(ANY, dtypes.f64, max_steps=3))
     args = data.draw(arguments(program))
-    chosen = data.draw(st.integers(0, len(args) - 1))
-    placed = [rune.device_put(a, REFERENCE) if i == chosen else a for i, a in enumerate(args)]
+    place = data.draw(st.integers(0, len(args) - 1))
+    args_on_device = [rune.device_put(a, REFERENCE) if i == place else a for i, a in enumerate(args)]
 
-    outputs = eval_program(program, placed)
+    outputs = eval_program(program, args_on_device)
 
     near(eval_program(program, args), outputs, relative=1e-9, absolute=1e-9, why=WHY)
     assert {x.device.name for x in outputs if getattr(x, "committed", False)} <= {REFERENCE}

@@ -1,8 +1,8 @@
-"""One program, one answer: compiled code on every executor that is here, against the oracle.
+"""One program, one answer: compiled code on every executor present, against the oracle.
 
 Whole numbers agree bit for bit, floats within rounding; every stage of the lowering is checked on
-the way, and every plan by the executor that computes nothing. Executors that are not here are
-listed, with the reason, at the end of the run.
+the way, and every plan by the executor that computes nothing. Absent executors are listed, with
+the reason, at the end of the run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def compiled(program: Program, device: str) -> Any:
     return rune.jit(lambda *xs: eval_program(program, xs), device=device)
 
 
-def test_the_executors_that_need_no_driver_are_always_here():
+def test_the_executors_without_a_driver_are_always_available():
     assert {"cpu:0", "reference:0", "null:0"} <= {d.name for d in rune.devices()}
 
 

@@ -1,8 +1,8 @@
 """Every extent from 1 to 130: reductions, scans and carries in place, of every dtype, are NumPy's.
 
-What a vector, several vectors, and what is left behind them hold differs with the extent, the
-dtype and the executor. Each run takes a sample, and what is known to be delicate;
-RUNE_TEST_WHOLE=1 takes all, on every executor (`-k cpu` is one of them).
+How an extent divides into whole vectors and a remainder depends on the dtype and the executor. Each
+run takes a sample and the extents known to be delicate; RUNE_TEST_WHOLE=1 takes all extents, on
+every executor (`-k cpu` selects one).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def reductions(x: Array) -> list[Array]:
 
 
 def loops(x: Array, lhs: Array, rhs: Array) -> list[Array]:
-    """Carries that are worked on in place, and sums of them."""
+    """Carries that are changed in place, and sums of them."""
     zeros = rnp.zeros_like(x[0])
     product = lax.fori_loop(0, ROWS, lambda i, h: h + lhs[i] @ rhs, zeros)
     total, sums = lax.scan(lambda c, row: (c + row, (c + row).sum()), zeros, x)

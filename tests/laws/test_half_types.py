@@ -77,14 +77,14 @@ def test_a_product_is_rounded_once(dtype: np.dtype, run: Run):
 
 @everywhere
 @each_dtype
-def test_a_running_sum_is_rounded_where_it_is_written_only(dtype: np.dtype, run: Run):
+def test_a_running_sum_is_rounded_only_where_it_is_written(dtype: np.dtype, run: Run):
     x = drawn(dtype, 2, 200)
 
     close(exact(x).cumsum(1).astype(dtype), run(lambda x: rnp.cumsum(x, axis=1), (array(x),)), ulps=1, why=ONCE)
 
 
 @everywhere
-def test_a_mean_is_finite_though_the_sum_is_beyond_the_dtype(run: Run):
+def test_a_mean_is_finite_even_if_the_sum_overflows_the_dtype(run: Run):
     x = np.full(200, 1000.0, np.float16)
 
     assert run(rnp.mean, (array(x),)) == 1000
@@ -104,7 +104,7 @@ def test_a_dot_is_rounded_once(dtype: np.dtype, run: Run):
 @everywhere
 @pytest.mark.parametrize("rows", [3, 64])
 @pytest.mark.parametrize("dtype", NARROW[:2], ids=dtypes.short)
-def test_large_dots_are_rounded_once_whichever_routine_does_them(dtype: np.dtype, rows: int, run: Run):
+def test_large_dots_are_rounded_once_by_every_routine(dtype: np.dtype, rows: int, run: Run):
     a, b = drawn(dtype, rows, 128), drawn(dtype, 128, 64, seed=1)
 
     close((exact(a) @ exact(b)).astype(dtype), run(rnp.matmul, (array(a), array(b))), ulps=1, why=ONCE)
@@ -130,7 +130,7 @@ def test_a_dot_of_small_integers_is_exact_where_i32_is_preferred(run: Run):
     assert (product == a.astype(np.int64) @ a.T.astype(np.int64)).all()
 
 
-def test_what_is_preferred_is_no_kernel_of_its_own():
+def test_a_preferred_element_type_adds_no_kernel():
     a, b = array(drawn(dtypes.bf16, 4, 100)), array(drawn(dtypes.bf16, 100, 8))
 
     dot = rune.explain(lambda a, b: rnp.matmul(a, b, preferred_element_type="f32"))
@@ -148,7 +148,7 @@ def test_what_is_preferred_is_no_kernel_of_its_own():
         ("f32", 32, 2**-23, 3.4028234663852886e38, 2**-126),
     ],
 )
-def test_finfo_knows_the_narrow_formats(dtype: str, bits: int, eps: float, largest: float, tiny: float):
+def test_finfo_describes_the_narrow_formats(dtype: str, bits: int, eps: float, largest: float, tiny: float):
     info = rnp.finfo(dtype)
 
     assert (info.bits, float(info.eps)) == (bits, eps)
@@ -156,7 +156,7 @@ def test_finfo_knows_the_narrow_formats(dtype: str, bits: int, eps: float, large
 
 
 @pytest.mark.parametrize(("dtype", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15)])
-def test_iinfo_knows_the_narrow_integers(dtype: str, low: int, high: int):
+def test_iinfo_describes_the_narrow_integers(dtype: str, low: int, high: int):
     info = rnp.iinfo(dtype)
 
     assert (int(info.min), int(info.max)) == (low, high)

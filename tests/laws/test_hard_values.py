@@ -1,9 +1,8 @@
 """Functions of one real number at its limits: denormals, overflow, infinities, NaN, in f32.
 
 The oracle is the same function of NumPy or SciPy, computed in f64 at the same numbers and rounded:
-what overflows there on the way need not overflow in the end, and the same holds here. A function
-of two numbers has no value where one of them is NaN.
-"""
+an intermediate value may overflow in f32 where the result does not, and rune must give the result.
+A function of two numbers has no value where one of them is NaN."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ _SIZES = (
 )
 HARD = np.array([*(-s for s in _SIZES), *_SIZES, np.nan], np.float32)
 
-# Not functions of the real number alone, or with a meaning by dtype.
+# Not functions of the real number alone, or their meaning depends on the dtype.
 NOT_COMPARED = {"spacing"}
 NOT_UFUNCS = {"i0", "sinc", "zeta"}
 
@@ -113,8 +112,8 @@ def expected(oracle: Callable[..., Any]) -> np.ndarray | None:
 
 def is_compared(name: str) -> np.ndarray:
     """Where the oracle's value is right."""
-    excluded = [d.where for d in DIFFERENCES if name in d.names]
-    return ~np.any(excluded, axis=0) if excluded else np.ones(HARD.shape, bool)
+    exceptions = [d.where for d in DIFFERENCES if name in d.names]
+    return ~np.any(exceptions, axis=0) if exceptions else np.ones(HARD.shape, bool)
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda d: d.reason)
@@ -122,9 +121,9 @@ def test_each_difference_is_needed(difference: Difference):
     cases = [(f, oracle) for n, f, oracle in UNARY.values() if n in difference.names]
 
     for function, oracle in cases:
-        values, wanted = np.asarray(function(rnp.asarray(HARD))), expected(oracle)
-        assert wanted is not None
-        assert not np.array_equal(values[difference.where], wanted[difference.where], True)
+        values, exact = np.asarray(function(rnp.asarray(HARD))), expected(oracle)
+        assert exact is not None
+        assert not np.array_equal(values[difference.where], exact[difference.where], True)
 
 
 def test_numbers_of_the_law_reach_every_function():
@@ -135,17 +134,17 @@ def test_numbers_of_the_law_reach_every_function():
 @pytest.mark.parametrize("case", UNARY)
 def test_a_function_of_one_number_is_right_at_its_limits(case: str, way: str):
     name, function, oracle = UNARY[case]
-    wanted = expected(oracle)
-    if wanted is None:
+    exact = expected(oracle)
+    if exact is None:
         pytest.skip("not a function of floats to floats")
 
     values = np.asarray((rune.jit(function) if way == "compiled" else function)(rnp.asarray(HARD)))
 
     # A denormal may be 0: executors may flush it.
     with np.errstate(invalid="ignore"):
-        is_right = np.isclose(values, wanted, rtol=3e-5, atol=1.2e-38, equal_nan=True)
+        is_right = np.isclose(values, exact, rtol=3e-5, atol=1.2e-38, equal_nan=True)
     wrong = ~is_right & is_compared(name)
-    assert not wrong.any(), list(zip(HARD[wrong], values[wrong], wanted[wrong], strict=True))
+    assert not wrong.any(), list(zip(HARD[wrong], values[wrong], exact[wrong], strict=True))
 
 
 BINARY = {
@@ -176,5 +175,5 @@ def test_the_slope_of_an_angle_is_right_at_any_distance(place: int):
 
     slope = rune.vmap(rune.grad(rnp.arctan2, argnums=place))(rnp.asarray(y), rnp.asarray(x))
 
-    wanted = (x if place == 0 else -y.astype(np.float64)) / wide
-    np.testing.assert_allclose(np.asarray(slope), wanted.astype(np.float32), rtol=1e-6)
+    exact = (x if place == 0 else -y.astype(np.float64)) / wide
+    np.testing.assert_allclose(np.asarray(slope), exact.astype(np.float32), rtol=1e-6)

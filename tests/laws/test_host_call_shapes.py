@@ -1,7 +1,7 @@
-"""What a host call reads or writes may lie in a result of another shape: that changes nothing.
+"""A host call may read from or write to a result of another shape, which changes nothing.
 
 A program's result that is a reshape of a value is that value's buffer. Every routine that the
-host computes gets such a value, and yields one, in all pairs of shapes; each is held to NumPy.
+host computes takes and returns such values, in all pairs of shapes; NumPy is the oracle.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def test_a_median_over_all_axes_of_a_number_keeps_none():
 
 
 @on_every_executor
-def test_a_single_complex_number_goes_to_a_python_function_and_comes_back(device: str):
+def test_a_single_complex_number_passes_through_a_python_function(device: str):
     z = np.complex64(2 - 3j)
 
     def program(z: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Every public name is called with what it cannot use: the error is rune's, or Python's for values.
+"""Every public name is called with unusable arguments: the error is rune's, or one for values.
 
 Arguments are texts, None, objects, functions, keys, huge and negative numbers, empty and wrong
 arrays; in half of the calls one of them stands among good ones. AttributeError, IndexError,
-KeyError, AssertionError and RecursionError say nothing to the caller, and are failures here. What
-each call is follows from its name; RUNE_TEST_WHOLE=1 makes many.
+KeyError, AssertionError and RecursionError tell the caller nothing, and are failures here. The name
+of a function determines its calls; RUNE_TEST_WHOLE=1 makes many.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.sampling import IS_WHOLE
 
 TRIES = 20 if IS_WHOLE else 1
 LEAKS = (AttributeError, LookupError, AssertionError, RecursionError, UnboundLocalError)
-# They write files, speak of the process or set something for it.
+# They write files, describe the process or change its settings.
 NOT_CALLED = frozenset(
     """
     check_tracer_leaks checking_leaks clear_backends clear_caches configure debug_infs debug_nans default_device device
@@ -81,34 +81,34 @@ def drawn(function: Any, draw: random.Random) -> tuple[list[str], dict[str, str]
     arguments = [draw.choice(known if draw.random() < 0.5 else GOOD) for _ in range(count)]
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     free = [p.name for p in parameters if p.default is not p.empty and p.kind in by_name]
-    named = {draw.choice(free): draw.choice(known)} if free and draw.random() < 0.5 else {}
-    return arguments, named
+    keywords = {draw.choice(free): draw.choice(known)} if free and draw.random() < 0.5 else {}
+    return arguments, keywords
 
 
 def leaks(place: str, name: str, function: Any) -> Iterator[str]:
-    """The calls whose error says nothing to the caller."""
+    """The calls whose error tells the caller nothing."""
     draw = random.Random(f"{place}.{name}")
     for _ in range(TRIES):
-        arguments, named = drawn(function, draw)
+        arguments, keywords = drawn(function, draw)
         known = values()
         try:
             with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                function(*map(known.get, arguments), **{k: known[v] for k, v in named.items()})
+                function(*map(known.get, arguments), **{k: known[v] for k, v in keywords.items()})
         except RuneError:
             pass
         except LEAKS as error:
-            call = f"{place}.{name}({', '.join(arguments)}, {named})"
+            call = f"{place}.{name}({', '.join(arguments)}, {keywords})"
             yield f"{call}: {type(error).__name__}: {error}"
         except Exception:  # another of Python's, as TypeError
             pass
 
 
 @pytest.mark.parametrize("room", sorted({place for place, _, _ in CALLED}))
-def test_arguments_that_cannot_be_used_are_refused_in_words(room: str):
-    escaped: list[str] = []
+def test_unusable_arguments_raise_errors_that_explain_themselves(room: str):
+    raw_errors: list[str] = []
     for place, name, function in CALLED:
         with contextlib.suppress(ValueError):  # no signature
-            escaped += leaks(place, name, function) if place == room else ()
+            raw_errors += leaks(place, name, function) if place == room else ()
 
-    assert escaped == []
+    assert raw_errors == []

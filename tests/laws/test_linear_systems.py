@@ -1,6 +1,6 @@
 """Factors and solutions of matrices of several blocks, on every executor, beside NumPy in f64.
 
-Of executors that share kernels each has every third size; RUNE_TEST_WHOLE=1 gives them all.
+Each executor that shares kernels takes every third size; RUNE_TEST_WHOLE=1 gives them all.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def positive(n: int) -> np.ndarray:
 
 def likelihood(a: Any, y: Any) -> Any:
     factor = rnp.linalg.cholesky(a)
-    whitened = rune.scipy.linalg.solve_triangular(factor, y, lower=True)
-    return 0.5 * whitened @ whitened + rnp.sum(rnp.log(rnp.diagonal(factor)))
+    whitening = rune.scipy.linalg.solve_triangular(factor, y, lower=True)
+    return 0.5 * whitening @ whitening + rnp.sum(rnp.log(rnp.diagonal(factor)))
 
 
 @in_turn("n")
@@ -42,11 +42,11 @@ def test_a_likelihood_and_its_gradient_are_right(n: int, device: str):
     value, (slope, by_y) = rune.jit(rune.value_and_grad(likelihood, (0, 1)), device=device)(a, y)
 
     wide, inverse = a.astype(np.float64), np.linalg.inv(a.astype(np.float64))
-    solved = inverse @ y
-    near(0.5 * y @ solved + 0.5 * np.linalg.slogdet(wide)[1], np.asarray(value), relative=1e-5, why="f32")
-    near(solved, np.asarray(by_y), relative=1e-4, absolute=1e-4, why="f32")
+    solution = inverse @ y
+    near(0.5 * y @ solution + 0.5 * np.linalg.slogdet(wide)[1], np.asarray(value), relative=1e-5, why="f32")
+    near(solution, np.asarray(by_y), relative=1e-4, absolute=1e-4, why="f32")
     # The gradient lies in the lower triangle, which is what is read: twice the symmetric one there.
-    symmetric = 0.5 * (inverse - np.outer(solved, solved))
+    symmetric = 0.5 * (inverse - np.outer(solution, solution))
     both = np.asarray(slope) + np.asarray(slope).T
     near(2 * symmetric, both.astype(np.float64), relative=1e-3, absolute=1e-3, why="f32")
 
@@ -68,7 +68,7 @@ def test_a_system_is_solved_and_its_determinant_known(n: int, device: str):
 
 
 @on_every_executor
-def test_lanes_are_factored_alone(device: str):
+def test_each_lane_is_factored_separately(device: str):
     a = np.stack([positive(40), -positive(40), positive(40)])
 
     factor = np.asarray(rune.jit(rnp.linalg.cholesky, device=device)(a))

@@ -1,9 +1,9 @@
 """Axes longer than what a driver counts in 16 bits, in every role that an axis can have.
 
 65,536 is the first size that does not fit, 65,537 a prime beyond it, 50,257 the vocabulary of a
-language model; 0, 1 and rank 0 are the other end. Whole numbers, so that NumPy's answer is the only
-one. On Mesa's CPU device no thread may run more rounds of loops than its driver lets it: long
-reductions and scans are shared and cut there, and what cannot be is refused by name.
+language model; 0, 1 and rank 0 are the other end. Elements are whole numbers, so that there is one
+right answer, NumPy's. Mesa's CPU device limits the rounds of loops of a thread: long reductions and
+scans are shared among threads and cut there, and programs that cannot be are refused by name.
 
 RUNE_TEST_WHOLE=1 tries every size in every role on every executor.
 """
@@ -46,7 +46,7 @@ PIPE = replace(
 
 @dataclass(frozen=True)
 class Role:
-    """What is done with an axis of n elements: by rune, by NumPy, and to an array of this shape."""
+    """A use of an axis of n elements: by rune, by NumPy, and the shape of the array."""
 
     by_rune: Callable[[Any], Any]
     by_numpy: Callable[[np.ndarray], Any]
@@ -87,9 +87,9 @@ def _largest(x: np.ndarray) -> np.ndarray:
 
 
 def _placed(x: np.ndarray) -> np.ndarray:
-    placed = np.zeros(len(x), np.int64)
-    placed[np.argsort(x, kind="stable")] = x
-    return placed
+    places = np.zeros(len(x), np.int64)
+    places[np.argsort(x, kind="stable")] = x
+    return places
 
 
 def _spread(x: np.ndarray) -> np.ndarray:
@@ -250,13 +250,13 @@ def test_rounds_of_open_sizes_are_counted_for_each_call():
     assert (most_rounds(code.body, {"n": 1 << 30}) or 0) > LLVMPIPE_ROUNDS
 
 
-def test_the_rows_behind_the_last_tile_of_an_open_size_are_few():
+def test_the_rows_after_the_last_tile_of_an_open_size_are_few():
     def layer(w, b, x):
         return rnp.maximum(x @ w + b, 0.0)
 
     w, b = np.ones((64, 32), np.float32), np.ones(32, np.float32)
     for device in [d.name for d in rune.devices() if d.target.backend in ("vulkan", "wgpu")]:
-        jitted = rune.jit(layer, dims={"n": (1, 4096)}, in_dims=(None, None, "n"), device=device)
+        program = rune.jit(layer, dims={"n": (1, 4096)}, in_dims=(None, None, "n"), device=device)
         for n in (1, 1797):
-            rows = np.asarray(jitted(w, b, np.ones((n, 64), np.float32)))
+            rows = np.asarray(program(w, b, np.ones((n, 64), np.float32)))
             assert np.array_equal(rows, np.full((n, 32), 65.0, np.float32))

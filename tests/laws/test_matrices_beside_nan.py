@@ -1,9 +1,9 @@
-"""Matrices and right sides with numbers that are not finite: who is spoilt, and who is not.
+"""Matrices and right-hand sides that are not finite: which results they affect.
 
-The truth is NumPy of what is finite, and elimination column after column. A matrix that holds a NaN
-has no solution, and no other matrix of its batch knows of it; a column of right sides that is not
-finite has no solution, and no other column knows of it. RUNE_TEST_WHOLE=1 tries every executor with
-all functions.
+The oracle is NumPy on the finite parts, and elimination column by column. A matrix that holds a NaN
+has no solution, and does not affect the other matrices of its batch; a column of right-hand sides
+that is not finite has no solution, and does not affect other columns. RUNE_TEST_WHOLE=1 tries every
+executor with all functions.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def sides(n: int, kind: str) -> np.ndarray:
 
 
 def batch(n: int, kind: str) -> np.ndarray:
-    """Three matrices, of which the second one has a NaN at two places beside the diagonal."""
-    each = np.stack([matrix(n, kind, seed) for seed in range(3)])
-    each[1, n // 2, n // 3] = each[1, n // 3, n // 2] = np.nan
-    return each
+    """Three matrices; the second one has a NaN at two places off the diagonal."""
+    matrices = np.stack([matrix(n, kind, seed) for seed in range(3)])
+    matrices[1, n // 2, n // 3] = matrices[1, n // 3, n // 2] = np.nan
+    return matrices
 
 
 def require_spoilt_alone(expected: list[np.ndarray], actual: object) -> None:
-    """The first and the last are those expected, and nothing of the middle one is a number."""
+    """The first and the last result are as expected, and the middle one has no numbers."""
     first, spoilt, last = np.asarray(actual)
     for e, x in zip(expected, (first, last), strict=True):
         near(e, x.astype(e.dtype), relative=1e-4, absolute=1e-4, why="well-conditioned in f32")
@@ -88,11 +88,11 @@ def require_spoilt_alone(expected: list[np.ndarray], actual: object) -> None:
 @on_the_processor
 @pytest.mark.parametrize("n", [1, 3, 17, 33])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_matrix_with_a_nan_spoils_its_own_results(name: str, n: int, way: str, kind: str):
-    mine, numpys = NUMBERS[name]
+def test_a_matrix_with_a_nan_affects_its_own_results_alone(name: str, n: int, way: str, kind: str):
+    ours, numpys = NUMBERS[name]
     a = batch(n, kind)
 
-    results = WAYS[way](mine)(rnp.asarray(a))
+    results = WAYS[way](ours)(rnp.asarray(a))
 
     require_spoilt_alone(
         [numpys(a[k].astype(np.complex128 if kind == "complex64" else float)) for k in (0, 2)], results
@@ -104,7 +104,7 @@ def test_a_matrix_with_a_nan_spoils_its_own_results(name: str, n: int, way: str,
 @kinds
 @in_every_way
 @pytest.mark.parametrize("n", [3, 33] if not IS_WHOLE else [1, 2, 3, 5, 17, 31, 32, 33, 65, 70])
-def test_a_system_with_a_nan_spoils_its_own_solution(n: int, way: str, kind: str):
+def test_a_system_with_a_nan_affects_its_own_solution_alone(n: int, way: str, kind: str):
     a, b = batch(n, kind), np.stack([sides(n, kind)] * 3)
 
     x = WAYS[way](linalg.solve)(rnp.asarray(a), rnp.asarray(b))
@@ -128,7 +128,9 @@ def test_a_system_with_a_nan_has_no_solution_even_if_lapack_skips_zeros(n: int, 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("n", [1, 5, 33, 65])
 @pytest.mark.parametrize("name", SOLUTIONS)
-def test_a_column_spoils_its_own_solution_and_tangent(name: str, n: int, way: str, bad: float):
+def test_a_column_that_is_not_finite_affects_its_own_solution_and_tangent_alone(
+    name: str, n: int, way: str, bad: float
+):
     a, b, solve = matrix(n, "float32"), sides(n, "float32"), SOLUTIONS[name]
     expected = np.linalg.solve(a.astype(float), b.astype(float))
     spoilt = b.copy()
@@ -146,7 +148,7 @@ def test_a_column_spoils_its_own_solution_and_tangent(name: str, n: int, way: st
 @on_the_processor
 @pytest.mark.parametrize("n", [3, 33])
 @pytest.mark.parametrize("name", SOLUTIONS)
-def test_a_cotangent_spoils_its_own_column(name: str, n: int, way: str):
+def test_a_cotangent_that_is_not_finite_affects_its_own_column_alone(name: str, n: int, way: str):
     a, ct = matrix(n, "float32"), sides(n, "float32")
     ct[n // 2, 1] = np.nan
 
@@ -179,7 +181,7 @@ def eliminated(a: np.ndarray) -> tuple[np.ndarray, list[int]]:
 @kinds
 @in_every_way
 @pytest.mark.parametrize("n", [5, 17] if not IS_WHOLE else [1, 2, 3, 5, 16, 17, 31, 32])
-def test_factors_have_numbers_where_elimination_has_them(n: int, way: str, kind: str):
+def test_factors_are_finite_where_elimination_is(n: int, way: str, kind: str):
     """Of matrices of one block."""
     factors = WAYS[way](scipy_linalg.lu_factor)
     for place in {(0, 0), (n - 1, n - 1), (n // 2, n // 3), (n // 3, n // 2), (n - 1, 0), (0, n - 1)}:
@@ -199,7 +201,7 @@ def test_factors_have_numbers_where_elimination_has_them(n: int, way: str, kind:
 @in_turn("n")
 @in_every_way
 @pytest.mark.parametrize("n", [3, 33])
-def test_a_factor_of_what_is_not_positive_definite_is_nan_in_its_triangle(n: int, way: str):
+def test_the_factor_of_a_matrix_that_is_not_positive_definite_is_nan_in_its_triangle(n: int, way: str):
     """Not only from the row of the NaN on, as LAPACK leaves it."""
     factor = np.asarray(WAYS[way](linalg.cholesky)(rnp.asarray(batch(n, "float32"))))
 
@@ -211,7 +213,7 @@ def test_a_factor_of_what_is_not_positive_definite_is_nan_in_its_triangle(n: int
 @on_the_processor
 @but_f64_in_wgsl
 @pytest.mark.parametrize("n", [65, 97] if not IS_WHOLE else [33, 63, 65, 97, 129])
-def test_factors_of_several_blocks_have_numbers_where_elimination_has_them(n: int, way: str, kind: str):
+def test_factors_of_several_blocks_are_finite_where_elimination_is(n: int, way: str, kind: str):
     """Rows of U above a NaN once were products with the inverse of a triangle, and its zeros."""
     factors = WAYS[way](scipy_linalg.lu_factor)
     for place in ((21, 32), (3, n - 1), (n - 1, 3), (n // 2, n - 2)):
@@ -232,7 +234,7 @@ def test_factors_of_several_blocks_have_numbers_where_elimination_has_them(n: in
 @but_f64_in_wgsl
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 @pytest.mark.parametrize("n", [3, 17, 40] if not IS_WHOLE else [2, 3, 5, 16, 17, 31, 33, 40, 65])
-def test_a_column_of_q_knows_nothing_of_the_columns_behind_it(n: int, mode: str, way: str, kind: str):
+def test_a_column_of_q_does_not_depend_on_later_columns(n: int, mode: str, way: str, kind: str):
     """As LAPACK keeps them; the product of reflections once met a NaN's zeros in every column."""
     factors = WAYS[way](lambda a: linalg.qr(a, mode=mode))
     for k in (0, n // 2, n - 2):
@@ -269,7 +271,7 @@ def require_rows_in_front(n: int, kind: str, factors: Callable[[Any], Any]) -> N
 @on_the_processor
 @but_f64_in_wgsl
 @pytest.mark.parametrize("n", [65, 131] if not IS_WHOLE else [33, 63, 65, 97, 129, 131, 263])
-def test_a_row_of_r_knows_nothing_of_the_reflections_behind_it(n: int, way: str, kind: str):
+def test_a_row_of_r_does_not_depend_on_later_reflections(n: int, way: str, kind: str):
     """Rows of a block above a NaN once were products with the zeros of its reflection.
 
     LAPACK itself loses them from 129 columns on.
@@ -278,7 +280,7 @@ def test_a_row_of_r_knows_nothing_of_the_reflections_behind_it(n: int, way: str,
 
 
 @in_every_way
-def test_nor_does_a_row_of_r_that_is_computed_by_loops(way: str):
+def test_a_row_of_r_that_loops_compute_does_not_depend_on_later_reflections(way: str):
     """Matrices of two and a half blocks, as devices without a routine reflect them."""
     require_rows_in_front(40, "float32", WAYS[way](linalg.qr))
 
@@ -288,29 +290,29 @@ def test_nor_does_a_row_of_r_that_is_computed_by_loops(way: str):
 @kinds
 @in_every_way
 @pytest.mark.parametrize("n", [3, 33] if not IS_WHOLE else [2, 3, 5, 17, 32, 33, 65])
-def test_what_an_infinity_spoils_in_lapack_has_no_numbers_in_a_qr_either(n: int, way: str, kind: str):
+def test_a_qr_of_an_infinity_has_no_numbers_where_lapack_has_none(n: int, way: str, kind: str):
     """Numbers below an infinite head once vanished when the column was scaled."""
     factors = WAYS[way](linalg.qr)
     for place in ((0, 0), (n - 1, 0), (n // 2, n // 2)):
         a = matrix(n, kind)
         a[place] = -np.inf
 
-        for expected, mine in zip(np.linalg.qr(a), factors(rnp.asarray(a)), strict=True):
-            assert not np.isfinite(np.asarray(mine)[np.isnan(expected)]).any()
+        for expected, factor in zip(np.linalg.qr(a), factors(rnp.asarray(a)), strict=True):
+            assert not np.isfinite(np.asarray(factor)[np.isnan(expected)]).any()
 
 
 @on_the_processor
-def test_a_column_of_an_infinity_alone_is_reflected_already(way: str):
+def test_a_column_with_nothing_but_an_infinity_needs_no_reflection(way: str):
     a = np.array([[np.inf, 1.0, 2.0], [0.0, 3.0, 4.0], [0.0, 4.0, 3.0]], np.float32)
 
-    for expected, mine in zip(np.linalg.qr(a), WAYS[way](linalg.qr)(rnp.asarray(a)), strict=True):
-        near(expected, np.asarray(mine), relative=1e-5, absolute=1e-5, why="f32")
+    for expected, factor in zip(np.linalg.qr(a), WAYS[way](linalg.qr)(rnp.asarray(a)), strict=True):
+        near(expected, np.asarray(factor), relative=1e-5, absolute=1e-5, why="f32")
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 @on_the_processor
 @pytest.mark.parametrize("n", [2, 3])
-def test_a_cofactor_knows_nothing_of_its_own_row_and_column(n: int, way: str):
+def test_a_cofactor_does_not_depend_on_its_own_row_and_column(n: int, way: str):
     a = np.random.default_rng(n).normal(size=(n, n)).astype(np.float32)
     a[1, 1] = np.nan
     minors = [[np.delete(np.delete(a, i, 0), j, 1) for j in range(n)] for i in range(n)]

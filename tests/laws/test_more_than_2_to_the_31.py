@@ -1,4 +1,4 @@
-"""Axes longer than 32 bits count: a position is where it is said, and what cannot count is refused.
+"""Axes longer than 2**31: positions do not wrap, and those beyond the index dtype are refused.
 
 Programs are traced, not run: arrays of that size take gigabytes. RUNE_TEST_WHOLE=1 runs some.
 """
@@ -69,12 +69,12 @@ def test_a_position_that_wraps_would_be_noticed():
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_positions_that_32_bits_do_not_count_are_refused(name: str):
+def test_positions_beyond_32_bits_are_refused(name: str):
     with pytest.raises(DimensionError, match=r"cannot count to 214748365[45] in i32"):
         rune.make_program(COUNTED[name])(LONG)
 
 
-def test_positions_of_64_bits_count_them():
+def test_64_bit_indices_reach_positions_beyond_32_bits():
     with rune.enable_x64():
         program = rune.make_program(rnp.argmax)(LONG)
 
@@ -83,7 +83,7 @@ def test_positions_of_64_bits_count_them():
 
 @pytest.mark.skipif(not IS_WHOLE, reason="takes 4 GB")
 @pytest.mark.parametrize("name", ["element written", "slice written", "element added"])
-def test_what_is_written_behind_2_to_the_31_is_read_there(name: str):
+def test_an_element_written_beyond_2_to_the_31_is_read_back(name: str):
     x = rune.jit(PLACED[name])(rnp.zeros(N, "int8"))
 
     assert int(x[N - 5]) == 1

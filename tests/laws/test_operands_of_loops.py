@@ -1,9 +1,9 @@
-"""Kernels of given loops see the elements that their operands would have in memory.
+"""Kernels of written loops see the elements that their operands would have in memory.
 
-On every executor, NumPy's answer for scatters, sorts, scans and extrema of what is computed where
-it is read: of odd lengths, past the tiles in which a device goes, of one program for all lengths,
-with places out of bounds and below zero, through views with conditions, and from an array that the
-loops change.
+On every executor NumPy's answer for scatters, sorts, scans and extrema whose operands are computed
+where they are read: of odd lengths, longer than a device's tiles, by one program for all lengths,
+with positions out of bounds and below zero, through views with conditions, and from an array that
+the loops change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ each_with_groups = pytest.mark.parametrize("device", GROUPS, ids=lambda d: d.nam
 
 
 def places_of(count: int, rows: int) -> np.ndarray:
-    """Places, of which some are too large, some count from the end, and some are too small."""
+    """Places, some too large, some counted from the end, and some too small."""
     rng = np.random.default_rng(count)
     return rng.integers(-rows - 2, rows + 2, count).astype(np.int32)
 
@@ -49,7 +49,7 @@ def changed(function: Any, rows: np.ndarray, places: np.ndarray, updates: np.nda
 @each_device
 @pytest.mark.parametrize("mode", ["drop", "clip"])
 @pytest.mark.parametrize("dtype", [np.int32, np.float32])
-def test_a_scatter_changes_what_computed_places_say(dtype: Any, mode: str, device: Any):
+def test_a_scatter_writes_at_computed_places(dtype: Any, mode: str, device: Any):
     rows, places = np.arange(37, dtype=dtype), places_of(1009, 37)
     run = rune.jit(lambda x, i, u: x.at[i + 1].add(rnp.abs(u), mode=mode), device=device.name)
     updates = np.arange(1009).astype(dtype) % 7 - 3
@@ -69,11 +69,11 @@ def test_an_atomic_change_reads_computed_operands(count: int, device: Any):
 
     def run(rows: Any, mask: Any, places: Any, updates: Any) -> Any:
         chosen_places = rnp.where(mask, places % 13, 13)
-        shifted = rnp.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5)
-        return change_atomically("max", rows, chosen_places, shifted.T + 1)
+        shift_of_updates = rnp.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5)
+        return change_atomically("max", rows, chosen_places, shift_of_updates.T + 1)
 
-    shifted = np.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5).T + 1
-    expected = changed(np.maximum, rows, np.where(mask, places % 13, 13), shifted, "drop")
+    shift_of_updates = np.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5).T + 1
+    expected = changed(np.maximum, rows, np.where(mask, places % 13, 13), shift_of_updates, "drop")
 
     np.testing.assert_array_equal(expected, rune.jit(run, device=device.name)(rows, mask, places, updates))
 
@@ -102,7 +102,7 @@ def test_no_updates_change_nothing(device: Any):
 
 
 @each_device
-def test_rows_may_be_what_their_places_are_made_of(device: Any):
+def test_places_may_be_computed_from_the_rows_themselves(device: Any):
     if not has_atomic(device.target, "add", np.dtype(np.int32)):
         pytest.skip("no such operation of the device")
 
@@ -122,14 +122,14 @@ def test_computed_keys_are_sorted(device: Any):
     def run(x: Any) -> tuple[Any, ...]:
         return tuple(sort_words(Word(128 - x[::-1], 8), None, Tiles(64, 256), (KEY, ORDER)))
 
-    ordered, order = rune.jit(run, device=device.name)(x)
+    keys, order = rune.jit(run, device=device.name)(x)
 
     np.testing.assert_array_equal(np.argsort(128 - x[::-1], axis=1, kind="stable"), order)
-    np.testing.assert_array_equal(np.sort(128 - x[::-1], axis=1), ordered)
+    np.testing.assert_array_equal(np.sort(128 - x[::-1], axis=1), keys)
 
 
 @each_with_groups
-def test_running_sums_of_what_is_computed_are_numpys(device: Any):
+def test_running_sums_of_computed_values_agree_with_numpy(device: Any):
     x = np.random.default_rng(0).integers(-3, 4, (3, TILE + 1, 2)).astype(np.int32)
 
     scan = partial(scan_by_groups, axis=1, combine="add", reverse=False)
@@ -139,7 +139,7 @@ def test_running_sums_of_what_is_computed_are_numpys(device: Any):
 
 
 @each_with_groups
-def test_the_largest_of_what_is_computed_is_the_first(device: Any):
+def test_the_largest_of_computed_values_is_the_first_one(device: Any):
     x = np.random.default_rng(0).integers(0, 9, (3, 5004)).astype(np.float32)
     x[1, 4099] = np.nan
 

@@ -33,9 +33,9 @@ EXACT = [p for p in ops.PRIMITIVES if p.expand is None]
 
 def lowered(program: Program) -> Program:
     """The program as the passes see it: constants are inputs, everything lowers."""
-    captured = tuple(v for v, _ in program.constants)
-    closed = Program((*captured, *program.inputs), program.equations, program.outputs)
-    return decompose(closed)
+    constants = tuple(v for v, _ in program.constants)
+    closure = Program((*constants, *program.inputs), program.equations, program.outputs)
+    return decompose(closure)
 
 
 def values(program: Program, args: list[Any]) -> list[np.ndarray]:
@@ -58,10 +58,10 @@ def test_reading_undoes_printing(program: Program):
     if any(np.size(np.asarray(c)) > FULL for _, c in program.constants):
         return
 
-    parsed = parse_program(str(program))
+    copy = parse_program(str(program))
 
-    assert str(parsed) == str(program)
-    assert same_program(parsed, program)
+    assert str(copy) == str(program)
+    assert same_program(copy, program)
 
 
 @given(st.data())
@@ -79,10 +79,10 @@ def test_decomposing_changes_no_bit_where_nothing_is_expanded(data: st.DataObjec
     program = data.draw(programs(EXACT))
     args = data.draw(arguments(program))
 
-    decomposed = lowered(program)
+    result = lowered(program)
 
-    check_program(decomposed)
-    same(values(program, args), values(decomposed, with_constants(program, args)))
+    check_program(result)
+    same(values(program, args), values(result, with_constants(program, args)))
 
 
 @given(st.data())

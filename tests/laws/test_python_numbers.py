@@ -1,6 +1,6 @@
-"""Python's numbers have the derivatives of arrays, and beside 64 bits all of their digits.
+"""Python's numbers have the derivatives of arrays, and keep all digits in operations of 64 bits.
 
-Derivatives of every smooth function of one number, also where it has a pole and a Python number
+First the derivatives of every smooth function of one number, also at a pole, where Python itself
 would raise; then every function of a number and an array of 64 bits against NumPy.
 """
 
@@ -56,7 +56,7 @@ OF_MORE = [
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """Poles are meant."""
+    """No warnings: poles are intended."""
     with np.errstate(all="ignore"):
         yield
 
@@ -67,8 +67,8 @@ def derivatives(function: Callable[..., Any], *xs: Any) -> list[Any]:
     def first(*values: Any) -> Any:
         return tree.leaves(function(*values))[0]
 
-    every = tuple(range(len(xs)))
-    return tree.leaves((rune.grad(first, every)(*xs), rune.jvp(function, xs, tuple(x * 0 + 1 for x in xs))))
+    argnums = tuple(range(len(xs)))
+    return tree.leaves((rune.grad(first, argnums)(*xs), rune.jvp(function, xs, tuple(x * 0 + 1 for x in xs))))
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -81,7 +81,7 @@ def test_a_derivative_at_a_python_number_is_that_at_an_array(name: str):
 
 
 @pytest.mark.parametrize(("function", "at"), OF_MORE, ids=lambda x: getattr(x, "__name__", ""))
-def test_so_it_is_of_functions_of_more_numbers(function: Callable[..., Any], at: tuple[float, ...]):
+def test_a_derivative_at_several_python_numbers_is_that_at_arrays(function: Callable[..., Any], at: tuple[float, ...]):
     expected = derivatives(function, *map(rnp.array, at))
 
     for derivative, value in zip(derivatives(function, *at), expected, strict=True):
@@ -264,7 +264,7 @@ ways = pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "ji
 
 @ways
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_beside_64_bits_keeps_all_of_its_own(number: str, way: Callable[..., Any]):
+def test_a_number_combined_with_64_bits_keeps_all_its_digits(number: str, way: Callable[..., Any]):
     n = NUMBERS[number]
 
     results = way(lambda x: {name: call(rnp, x, n) for name, call in CALLS.items()})(wide())
@@ -274,7 +274,7 @@ def test_a_number_beside_64_bits_keeps_all_of_its_own(number: str, way: Callable
 
 @ways
 @pytest.mark.parametrize("number", NUMBERS)
-def test_so_it_does_in_updates(number: str, way: Callable[..., Any]):
+def test_a_number_in_an_update_of_64_bits_keeps_all_its_digits(number: str, way: Callable[..., Any]):
     n = NUMBERS[number]
 
     results = way(lambda x: {name: call(x, n) for name, (call, _) in UPDATES.items()})(wide())
@@ -284,7 +284,7 @@ def test_so_it_does_in_updates(number: str, way: Callable[..., Any]):
 
 @ways
 @pytest.mark.parametrize("n", [1 / 3, 0.1])
-def test_so_it_does_in_functions_of_lax(n: float, way: Callable[..., Any]):
+def test_a_number_in_a_lax_function_of_64_bits_keeps_all_its_digits(n: float, way: Callable[..., Any]):
     results = way(lambda x: {name: call(x, n) for name, (call, _) in STRICT.items()})(wide())
 
     assert differences(results, {name: call(WIDE, n) for name, (_, call) in STRICT.items()}) == []
@@ -296,7 +296,7 @@ def wide() -> Any:
 
 @pytest.mark.parametrize("kind", ["any", "numeric", "inexact"])
 @pytest.mark.parametrize("numbers", [(1 / 3,), (1 / 3, 1), (0.1, True), (2**24 + 1, 0.5)])
-def test_numbers_that_are_promoted_twice_are_what_they_were(numbers: tuple[Any, ...], kind: str):
+def test_numbers_that_are_promoted_twice_keep_their_values(numbers: tuple[Any, ...], kind: str):
     (first, *_) = promoted("law", *promoted("law", *numbers, kind=kind), kind=kind)
 
     assert np.asarray(promoted("law", first, wide())[0]) == numbers[0]

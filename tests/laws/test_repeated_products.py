@@ -1,6 +1,6 @@
-"""Products of what repeats, computed once: their values are those of the whole product.
+"""Products with repeated rows, computed once: their values are those of the whole product.
 
-Sums below a convolution or a layer make such products of their gradients. The truth is NumPy's.
+The gradient of a sum over a convolution or a layer contains such products. The oracle is NumPy.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def drawn(*shape: int) -> np.ndarray:
 
 def convolution(x: np.ndarray, w: np.ndarray, stride: int, dilation: int, low: int, high: int) -> np.ndarray:
     """[n, c, s], [o, c, k] -> [n, o, t], by its definition."""
-    padded = np.pad(x, ((0, 0), (0, 0), (low, high)))
-    count = (padded.shape[2] - (w.shape[2] - 1) * dilation - 1) // stride + 1
+    signal = np.pad(x, ((0, 0), (0, 0), (low, high)))
+    count = (signal.shape[2] - (w.shape[2] - 1) * dilation - 1) // stride + 1
     starts = np.arange(count)[:, None] * stride + np.arange(w.shape[2]) * dilation
-    return np.einsum("nctk,ock->not", padded[:, :, starts], w)
+    return np.einsum("nctk,ock->not", signal[:, :, starts], w)
 
 
 def derivatives(x: np.ndarray, w: np.ndarray, *window: int) -> list[np.ndarray]:
@@ -62,7 +62,7 @@ SIZES = [(7, 5, 1), (64, 129, 17), (3, 1, 2), (1, 4, 3), (0, 3, 2), (5, 0, 2)]
 
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), SIZES)
-def test_a_product_with_rows_that_repeat_is_numpys(rows: int, inner: int, columns: int):
+def test_a_product_with_repeated_rows_agrees_with_numpy(rows: int, inner: int, columns: int):
     row, b = drawn(inner), drawn(inner, columns)
 
     product = rune.jit(lambda row, b: rnp.broadcast_to(row, (rows, inner)) @ b)(
@@ -73,7 +73,7 @@ def test_a_product_with_rows_that_repeat_is_numpys(rows: int, inner: int, column
 
 
 @pytest.mark.parametrize("special", [np.inf, np.nan])
-def test_what_is_not_finite_reaches_the_results_that_it_reaches_in_the_whole_product(special: float):
+def test_a_factor_that_is_not_finite_reaches_the_same_results_as_in_the_whole_product(special: float):
     row, b = np.array([1.0, 0.0, -2.0]), drawn(3, 4)
     b[1, 2] = special  # times zero
 

@@ -1,6 +1,6 @@
 """Rows and columns of sizes at and past what threads take together, on every executor.
 
-The truth is NumPy's, of doubles. Of executors that share kernels each has every third shape.
+The oracle is NumPy in f64. Each executor that shares kernels takes every third shape.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 
 
 def norm(xp: Any, x: Any) -> Any:
-    """Rows of length 1, and how long they were: one result of rows, and one of points."""
+    """Rows scaled to length 1, and their former lengths: one result of points, and one of rows."""
     length = xp.sqrt(xp.sum(x * x, -1))
     return x / length[..., None], length
 
@@ -43,7 +43,9 @@ def sums(xp: Any, x: Any) -> Any:
     "shape",
     [(64, 32), (48, 100), (5, 131), (16, 256), (9, 1024), (8, 1028), (3, 4096), (2, 4100), (4, 9000), (2112, 100)],
 )
-def test_what_is_made_of_rows_and_columns_is_numpys(shape: tuple[int, int], function: Callable[..., Any], device: str):
+def test_functions_of_rows_and_columns_agree_with_numpy(
+    shape: tuple[int, int], function: Callable[..., Any], device: str
+):
     x = np.random.default_rng(shape[1]).standard_normal(shape).astype(np.float32)
 
     results = rune.jit(lambda x: function(rnp, x), device=device)(x)
@@ -54,7 +56,7 @@ def test_what_is_made_of_rows_and_columns_is_numpys(shape: tuple[int, int], func
 @in_turn("columns")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("columns", [32, 60, 96, 128])
-def test_sums_of_many_rows_and_long_columns_are_numpys(columns: int, device: str):
+def test_sums_of_many_rows_and_long_columns_agree_with_numpy(columns: int, device: str):
     x = np.random.default_rng(columns).integers(-4, 5, (24_000, columns)).astype(np.float32)
 
     results = rune.jit(lambda x: (rnp.sum(x, 0), rnp.sum(x, 1)), device=device)(x)
@@ -66,7 +68,7 @@ def test_sums_of_many_rows_and_long_columns_are_numpys(columns: int, device: str
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.bf16, dtypes.f16, dtypes.i8, dtypes.u16])
 @pytest.mark.parametrize("size", [(1 << 20) - 3, 1 << 20])
-def test_large_elementwise_results_are_numpys(size: int, dtype: np.dtype, device: str):
+def test_large_elementwise_results_agree_with_numpy(size: int, dtype: np.dtype, device: str):
     x, y = np.random.default_rng(0).integers(0, 11, (2, size)).astype(dtype)
 
     total, less = rune.jit(lambda x, y: (x + y, x < y), device=device)(x, y)
@@ -89,7 +91,7 @@ def beside_itself(xp: Any, x: Any) -> Any:
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f16, dtypes.i32, dtypes.u8, dtypes.c64])
 @pytest.mark.parametrize("shape", [(1024, 1024), (1031, 1019), (2052, 517), (15, 70_001), (16, 65_544)])
 @pytest.mark.parametrize("function", [turned, beside_itself])
-def test_large_transpositions_are_numpys(
+def test_large_transpositions_agree_with_numpy(
     shape: tuple[int, int], dtype: np.dtype, function: Callable[..., Any], device: str
 ):
     x = np.random.default_rng(shape[0]).integers(0, 5, shape).astype(dtype)
@@ -100,7 +102,7 @@ def test_large_transpositions_are_numpys(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_large_transpositions_of_inner_axes_are_numpys(device: str):
+def test_large_transpositions_of_inner_axes_agree_with_numpy(device: str):
     x = np.random.default_rng(0).integers(-9, 9, (13, 301, 299)).astype(np.int32)
 
     result = rune.jit(lambda x: rnp.swapaxes(x, 1, 2) * 2, device=device)(x)

@@ -1,4 +1,4 @@
-"""Values that several kernels could share: what is stored beside what is read of it is still right.
+"""Values that several kernels could share: a stored value and its other readers stay right.
 
 Random programs of views, diagonals, axes that occur twice, reductions of reductions. They return
 their intermediates, so that a value that is stored, and a reader that walks it otherwise, meet in
@@ -46,10 +46,10 @@ def hold(program: Any, device: Any, seed: int) -> None:
     args = random_arguments(program, seed)
     expected = evaluate(program, args)
 
-    lowered = stages(program, device, check=True)
+    stages_of_program = stages(program, device, check=True)
 
-    agree(expected, run_kernel_program(lowered.kernels, args), 0)
-    agree(expected, run_plan(lowered.plan, args), 0)
+    agree(expected, run_kernel_program(stages_of_program.kernels, args), 0)
+    agree(expected, run_plan(stages_of_program.plan, args), 0)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -1,6 +1,6 @@
 """Values with a last axis of a few elements, which stay in registers, on every executor.
 
-The truth is NumPy's, of doubles.
+The oracle is NumPy in f64.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_reductions_of_a_few_elements_are_those_of_numpy(n: int, device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_points_that_march_to_a_box_in_a_loop_stop_where_numpy_says(device: str):
+def test_points_that_march_to_a_box_in_a_loop_stop_where_numpy_stops(device: str):
     directions = np.random.default_rng(0).standard_normal((53, 3)).astype(np.float32)
 
     def march(xp: Any, d: Any, repeat: Any) -> Any:

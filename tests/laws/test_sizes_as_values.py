@@ -1,4 +1,4 @@
-"""Sizes as values, also where they are too large for the integers that are usual.
+"""Sizes as values, even if they are too large for the default integers.
 
 A symbolic size counts as a Python integer: beside floats it is a float, and an integer that cannot
 hold it is refused, here by the call that brings it. A multiple of a size needs no large array.
@@ -47,7 +47,7 @@ def compiled(function: Callable[[Any, Any], Any], device: str) -> Any:
 
 @on_every_executor
 @pytest.mark.parametrize("name", AS_FLOATS)
-def test_a_size_beside_floats_is_a_float(name: str, device: str):
+def test_a_size_combined_with_floats_is_a_float(name: str, device: str):
     function, expected = AS_FLOATS[name]
     f = compiled(function, device)
 
@@ -90,7 +90,7 @@ def test_where_indices_have_32_bits_a_larger_size_is_refused(device: str):
         f(np.ones(TOO_LONG, np.float32))
 
 
-def test_a_plan_says_which_sizes_its_integers_hold():
+def test_a_plan_states_which_sizes_its_integers_can_hold():
     n = symbol("n", 1, None)
     plan = stages(program_of(lambda x: rnp.asarray(x.type.shape[0] * 3), f32(n)), PLAIN).plan
 

@@ -37,8 +37,8 @@ def _stop(*_: Any) -> None:
 
 def takes_integer(parameter: inspect.Parameter) -> bool:
     """Whether a parameter is declared as an integer, and is not the number of an axis."""
-    declared = str(parameter.annotation).replace(" ", "")
-    return declared in ("int", "int|None") and parameter.name not in PLACES
+    annotation = str(parameter.annotation).replace(" ", "")
+    return annotation in ("int", "int|None") and parameter.name not in PLACES
 
 
 def signature(function: Any) -> list[inspect.Parameter]:
@@ -53,22 +53,22 @@ def signature(function: Any) -> list[inspect.Parameter]:
 def calls(function: Any) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The parameter that is huge, all arguments, and whether these are integers alone."""
     parameters = signature(function)
-    needed = [p for p in parameters if p.default is p.empty]
-    for chosen in filter(takes_integer, parameters):
+    required_parameters = [p for p in parameters if p.default is p.empty]
+    for parameter in filter(takes_integer, parameters):
         for size in HUGE:
-            arguments = {p.name: 2 if takes_integer(p) else rnp.ones((2, 3)) for p in needed}
-            alone = all(map(takes_integer, needed)) and chosen in needed
-            yield chosen.name, {**arguments, chosen.name: size}, alone
+            arguments = {p.name: 2 if takes_integer(p) else rnp.ones((2, 3)) for p in required_parameters}
+            alone = all(map(takes_integer, required_parameters)) and parameter in required_parameters
+            yield parameter.name, {**arguments, parameter.name: size}, alone
 
 
 def called(function: Callable[..., Any], parameters: dict[str, Any]) -> BaseException | None:
     """What a call raises; TooLong where it does not end."""
     positional = [p.name for p in signature(function) if p.kind is p.POSITIONAL_ONLY]
-    named = {name: value for name, value in parameters.items() if name not in positional}
+    keywords = {name: value for name, value in parameters.items() if name not in positional}
     before = signal.signal(signal.SIGVTALRM, _stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
-        function(*(parameters[name] for name in positional if name in parameters), **named)
+        function(*(parameters[name] for name in positional if name in parameters), **keywords)
     except Exception as error:
         return error
     finally:
@@ -117,7 +117,7 @@ OF_A_SIZE: dict[str, Callable[[int], Any]] = {
 
 @pytest.mark.parametrize("size", [2**70, 2**63, 2**40])
 @pytest.mark.parametrize("name", OF_A_SIZE)
-def test_what_has_no_room_is_out_of_memory(name: str, size: int):
+def test_an_array_larger_than_memory_raises_out_of_memory(name: str, size: int):
     (parameter, *_) = signature(OF_A_SIZE[name])
 
     error = called(OF_A_SIZE[name], {parameter.name: size})

@@ -1,7 +1,7 @@
 """Shape functions over sizes of 0, 1 and others, compiled once for all: NumPy's answers.
 
-What takes a shape apart divides the places of elements by sizes. A size of 0, an argument's own or
-one that is worked out (n // 2 of 1), must never be divided by: a processor stops the whole process.
+Functions that split shapes divide positions by sizes. A size of 0, given or computed (n // 2 of 1),
+must never be a divisor: a processor would stop the whole process.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "c
 def test_nothing_is_divided_by_a_size_of_zero():
     command = [sys.executable, "-m", "tests.support.shape_functions"]
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
-    assert done.returncode == 0, (done.returncode, done.stdout.splitlines()[-1:], done.stderr)
+    assert process.returncode == 0, (process.returncode, process.stdout.splitlines()[-1:], process.stderr)
 
 
 @pytest.mark.parametrize("name", CASES)

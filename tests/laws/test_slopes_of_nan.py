@@ -1,4 +1,4 @@
-"""Where a function's value is NaN, its derivative is no silent 0: one NaN among the operands."""
+"""A function that is NaN because of one NaN operand must not have 0 as its derivative."""
 
 from __future__ import annotations
 

@@ -87,13 +87,13 @@ def test_long_rows_of_every_width_are_sorted(dtype: str, device: Any):
         if np.dtype(dtype).itemsize == 8 and x.dtype.kind != "f":
             x = x * np.asarray(1 << 40, dtype) + np.arange(1009)[::-1].astype(dtype) % 3
 
-        ordered = rune.jit(rnp.sort, device=device.name)(x)
+        result = rune.jit(rnp.sort, device=device.name)(x)
 
-        np.testing.assert_array_equal(np.sort(x), ordered)
+        np.testing.assert_array_equal(np.sort(x), result)
 
 
 @each_device
-def test_several_keys_and_what_goes_with_them_are_sorted(device: Any):
+def test_several_keys_are_sorted_with_their_values(device: Any):
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 3, 700).astype(np.int8), keys(700)
     numbers = np.arange(700, dtype=np.int32)
@@ -141,15 +141,15 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
 @pytest.mark.parametrize("how", BOTH[1:], ids=("two subgroups", "one subgroup"))
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 @pytest.mark.parametrize("size", [127, 128, 257, 1031])
-def test_groups_sort_keys_as_they_are_to_the_bit(size: int, dtype: Any, how: Tiles, device: Any):
+def test_groups_sort_keys_bit_for_bit(size: int, dtype: Any, how: Tiles, device: Any):
     x = keys(size, dtype) if dtype == np.float32 else keys(size, dtype) * (1 << 25)
 
     run = rune.jit(lambda x: tuple(sort_words(Word(x, 32), None, how, (KEY, ORDER))), device=device.name)
-    ordered, order = run(x)
+    sorted_keys, order = run(x)
 
     expected = np.argsort(x, kind="stable")
     np.testing.assert_array_equal(expected, order)
-    np.testing.assert_array_equal(x[expected].view(np.uint32), np.asarray(ordered).view(np.uint32))
+    np.testing.assert_array_equal(x[expected].view(np.uint32), np.asarray(sorted_keys).view(np.uint32))
 
 
 @in_turn("most")
@@ -183,7 +183,7 @@ def test_words_take_as_many_passes_as_they_have_bits(bits: int, device: Any):
 
 
 @each_device
-def test_words_of_few_bits_come_back_as_they_were(device: Any):
+def test_words_of_few_bits_are_restored(device: Any):
     x = np.random.default_rng(1).integers(0, 1 << 11, 300, dtype=np.uint32)
 
     (words,) = rune.jit(lambda x: tuple(sort_words(Word(x, 11), None, BOTH[0], (KEY,))), device=device.name)(x)
@@ -205,7 +205,7 @@ def changed(combine: str | None, rows: np.ndarray, places: np.ndarray, updates: 
 
 
 def scattered(rows: int, width: int, updates: int, dtype: Any) -> tuple[np.ndarray, ...]:
-    """Rows, places of which some are out of bounds and one is there very often, and updates."""
+    """Rows, places (some out of bounds, and one very frequent), and updates."""
     rng = np.random.default_rng(updates)
     places = rng.integers(0, rows + 1, updates).astype(np.int32)
     places[updates // 5 : 4 * updates // 5] = rows // 2
@@ -219,7 +219,7 @@ def scattered(rows: int, width: int, updates: int, dtype: Any) -> tuple[np.ndarr
 @pytest.mark.parametrize(
     ("rows", "width", "updates"), [(1, 1, 1), (7, 1, LAST + 1), (40, 3, CHUNK + 1), (300, 1, CHUNK * LAST // 2 + 3)]
 )
-def test_a_scatter_by_sorting_is_numpys(rows: int, width: int, updates: int, combine: Any, device: Any):
+def test_a_scatter_by_sorting_agrees_with_numpy(rows: int, width: int, updates: int, combine: Any, device: Any):
     values = scattered(rows, width, updates, np.float32)
 
     actual = rune.jit(partial(change_by_sorting, combine, BOTH[0]), device=device.name)(*values)
@@ -232,7 +232,7 @@ def test_a_scatter_by_sorting_is_numpys(rows: int, width: int, updates: int, com
 @each_device
 @pytest.mark.parametrize("combine", ["add", "min", "max"])
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32])
-def test_an_atomic_scatter_is_numpys(dtype: Any, combine: str, device: Any):
+def test_an_atomic_scatter_agrees_with_numpy(dtype: Any, combine: str, device: Any):
     values = scattered(13, 3, 5000, dtype)
 
     actual = rune.jit(partial(change_atomically, combine), device=device.name)(*values)
@@ -284,7 +284,7 @@ def test_sums_in_any_order_are_near_where_the_user_allows_them(device: Any):
 @each_with_groups
 @pytest.mark.parametrize(("combine", "reverse"), [("add", False), ("mul", True), ("max", True)])
 @pytest.mark.parametrize(("shape", "axis"), [((1,), 0), ((2, 1023), 1), ((2 * TILE + 3,), 0), ((3, TILE + 1, 2), 1)])
-def test_a_scan_by_groups_is_numpys(shape: Any, axis: int, combine: str, reverse: bool, device: Any):
+def test_a_scan_by_groups_agrees_with_numpy(shape: Any, axis: int, combine: str, reverse: bool, device: Any):
     x = np.random.default_rng(0).integers(-3, 4, shape).astype(np.int32)
     how = {"axis": axis, "combine": combine, "reverse": reverse}
 
@@ -299,7 +299,7 @@ def test_a_scan_by_groups_is_numpys(shape: Any, axis: int, combine: str, reverse
 @each_device
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("size", [4097, 65_537])
-def test_long_scans_are_numpys(size: int, reverse: bool, device: Any):
+def test_long_scans_agree_with_numpy(size: int, reverse: bool, device: Any):
     x = np.random.default_rng(size).integers(-9, 9, size).astype(np.int32)
 
     actual = rune.jit(partial(ops.cumsum, axis=0, reverse=reverse), device=device.name)(x)
@@ -335,7 +335,7 @@ def test_the_extremum_of_tiles_is_the_first(case: str, shape: tuple[int, ...], l
 @in_turn("size")
 @each_device
 @pytest.mark.parametrize("size", [70_001, 70_004])
-def test_argmax_of_a_long_array_is_numpys(size: int, device: Any):
+def test_argmax_of_a_long_array_agrees_with_numpy(size: int, device: Any):
     x = np.random.default_rng(0).integers(0, 1000, size).astype(np.float32)
     x[60_000] = np.nan
 

@@ -73,7 +73,7 @@ def test_a_sum_is_off_by_one_rounding_and_units_of_its_largest_term(size: Any, p
 
 
 @each_device
-def test_the_order_of_updates_does_not_show(device: Any):
+def test_the_order_of_updates_changes_no_bit(device: Any):
     rows, places, updates = terms(40, 3, 501, 30)
     order = np.random.default_rng(0).permutation(501)
 
@@ -91,8 +91,8 @@ def test_sums_have_the_bits_of_the_reference(device: Any):
 
 @each_device
 def test_terms_that_are_not_finite_or_zero_give_what_addition_gives(device: Any):
-    chosen = np.append(HARD[:5], np.array([1, -1], np.float32))
-    first, second, third = (chosen[x.reshape(-1)] for x in np.indices((7, 7, 7)))
+    terms = np.append(HARD[:5], np.array([1, -1], np.float32))
+    first, second, third = (terms[x.reshape(-1)] for x in np.indices((7, 7, 7)))
     places = np.tile(np.arange(len(first), dtype=np.int32), 2)
 
     actual = added(device, first[:, None], places, np.concatenate([second, third])[:, None])
@@ -104,7 +104,7 @@ def test_terms_that_are_not_finite_or_zero_give_what_addition_gives(device: Any)
 
 
 @each_device
-def test_what_nothing_is_added_to_keeps_its_bits(device: Any):
+def test_an_element_that_no_update_reaches_keeps_its_bits(device: Any):
     rows = np.concatenate([HARD, np.array([0x7FC12345, 0xFFC00001], np.uint32).view(np.float32)])[:, None]
 
     actual = added(device, rows, np.full(9, len(rows), np.int32), np.ones((9, 1), np.float32))

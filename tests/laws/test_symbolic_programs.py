@@ -32,8 +32,8 @@ class Case:
 
     def compiled(self, function: Callable[..., Any]) -> Any:
         """A function of the same arguments, compiled for all sizes."""
-        used = "".join(self.in_dims)
-        dims = {name: range for name, range in RANGES.items() if name in used}
+        letters = "".join(self.in_dims)
+        dims = {name: range for name, range in RANGES.items() if name in letters}
         return rune.jit(function, dims=dims, in_dims=self.in_dims)
 
     def calls(self) -> list[list[Any]]:
@@ -53,8 +53,8 @@ def causal(x: Any) -> Any:
 
 
 def heads(x: Any) -> Any:
-    parted = x.reshape(*x.shape[:2], 2, 3).transpose(0, 2, 1, 3)
-    return rnp.einsum("bhqd,bhkd->bhqk", parted, parted).reshape(-1, x.shape[1]).sum(0)
+    by_head = x.reshape(*x.shape[:2], 2, 3).transpose(0, 2, 1, 3)
+    return rnp.einsum("bhqd,bhkd->bhqk", by_head, by_head).reshape(-1, x.shape[1]).sum(0)
 
 
 def recurrent(x: Any) -> Any:
@@ -148,8 +148,8 @@ def test_lanes_are_compiled_once(case: Case):
     lanes = rune.vmap(case.compiled(case.function))
 
     for number, args in enumerate(case.calls()):
-        stacked = [rnp.stack([x, 2 * x]) for x in args]
+        batches = [rnp.stack([x, 2 * x]) for x in args]
         with rune.counting() as counts:
-            result = lanes(*stacked)
-        agree(rune.vmap(case.function)(*stacked), result)
+            result = lanes(*batches)
+        agree(rune.vmap(case.function)(*batches), result)
         assert number == 0 or counts.compiles == 0

@@ -1,7 +1,7 @@
 """One program for all sizes: what is compiled for n and m is right for every number.
 
-A function of symbolic sizes, its derivatives, its batches and its linear map are held against the
-same function of numbers, on every executor. On the CPU everything is compiled once, whatever the
+A function of symbolic sizes, its derivatives, its batches and its linear map are compared with the
+same function of concrete sizes, on every executor. On the CPU everything is compiled once for all
 sizes.
 """
 
@@ -57,10 +57,10 @@ def test_one_program_is_right_for_every_size(device: str, f: AffineFunction, siz
 @given(f=affine_functions(3), sizes=SIZES)
 def test_its_gradient_is_that_of_the_function_of_numbers(device: str, f: AffineFunction, sizes: tuple):
     args = f.arguments(*sizes)
-    compiled = symbolic(f)
+    program = symbolic(f)
 
     with rune.configure(device=device):
-        gradient = rune.jit(rune.grad(loss(compiled), argnums=(0, 1)))(*args)
+        gradient = rune.jit(rune.grad(loss(program), argnums=(0, 1)))(*args)
 
     agree(rune.grad(loss(f), argnums=(0, 1))(*args), gradient)
 
@@ -93,15 +93,15 @@ def test_its_batch_is_every_lane(device: str, f: AffineFunction, sizes: tuple, l
 
 @COMPILING
 @given(f=affine_functions(), sizes=st.lists(SIZES, min_size=1, max_size=4))
-def test_everything_is_compiled_once_whatever_the_sizes(f: AffineFunction, sizes: list):
-    compiled = symbolic(f)
-    gradient = rune.grad(loss(compiled), argnums=(0, 1))
-    batched = rune.vmap(compiled, in_axes=(0, None))
+def test_everything_is_compiled_once_for_all_sizes(f: AffineFunction, sizes: list):
+    program = symbolic(f)
+    gradient = rune.grad(loss(program), argnums=(0, 1))
+    lanes = rune.vmap(program, in_axes=(0, None))
 
     def all_of(x: Any, y: Any) -> None:
         gradient(x, y)
-        batched(rnp.stack([x, x, x][: 2 + len(y) % 2]), y)
-        rune.jvp(compiled, (x, y), (x, y))
+        lanes(rnp.stack([x, x, x][: 2 + len(y) % 2]), y)
+        rune.jvp(program, (x, y), (x, y))
 
     all_of(*f.arguments(2, 4))
     with rune.counting() as counts:

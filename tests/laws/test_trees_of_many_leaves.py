@@ -1,4 +1,4 @@
-"""What transformations do with a tree grows linearly with its leaves: no leaf asks for all others.
+"""The work of transformations on a tree grows linearly with the number of its leaves.
 
 The calls of Python functions are counted for trees of n and of 2n leaves. First runs compare some
 kernels in pairs, and have a law of their own (test_scaling.py).

@@ -1,6 +1,6 @@
-"""Triangular systems with numbers that are not finite: who is spoilt, and who is not.
+"""Triangular systems with numbers that are not finite: which results they affect.
 
-The truth is substitution in NumPy: row i of a lower triangle's solution depends on no row behind i.
+The oracle is substitution in NumPy: row i of a lower triangle's solution depends on no later row.
 RUNE_TEST_WHOLE=1 tries every size, and all forms of a system on every executor.
 """
 
@@ -86,22 +86,22 @@ def require_agreement(actual: object, expected: np.ndarray, kind: str) -> None:
 @kinds
 @in_every_way
 @pytest.mark.parametrize("n", SIZES)
-def test_a_number_that_is_not_finite_spoils_what_depends_on_it(n: int, way: str, kind: str):
+def test_a_number_that_is_not_finite_affects_only_what_depends_on_it(n: int, way: str, kind: str):
     rng, a = np.random.default_rng(n), triangle(n, kind)
 
-    for lower, transposed, unit in forms(n, way):
+    for lower, is_transposed, unit in forms(n, way):
         count = int(rng.choice([1, 2, 9]))
         b = rng.normal(size=(n, count)).astype(kind)
         b[rng.integers(n), rng.integers(count)] = rng.choice([np.nan, np.inf, -np.inf])
         matrix = unread(a, lower, unit)
 
-        def solve(a: Any, b: Any, lower: bool = lower, transposed: bool = transposed, unit: bool = unit) -> Any:
+        def solve(a: Any, b: Any, lower: bool = lower, is_transposed: bool = is_transposed, unit: bool = unit) -> Any:
             solve = rune.scipy.linalg.solve_triangular
-            return solve(a, b, trans=int(transposed), lower=lower, unit_diagonal=unit)
+            return solve(a, b, trans=int(is_transposed), lower=lower, unit_diagonal=unit)
 
         x = WAYS[way](solve)(rnp.asarray(matrix, kind), rnp.asarray(b, kind))
 
-        read, is_lower = (a.T, not lower) if transposed else (a, lower)
+        read, is_lower = (a.T, not lower) if is_transposed else (a, lower)
         require_agreement(x, substituted(read, b, is_lower, unit), kind)
 
 

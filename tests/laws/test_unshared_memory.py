@@ -1,4 +1,4 @@
-"""What a transformation yields is rune's: an array, in memory that the user cannot write to.
+"""A transformation returns arrays of rune, in memory that the user cannot write to.
 
 The user's NumPy array comes back unchanged, or as a view, in every way that a transformation has of
 handing a value through. Then the user writes to it: no result and no linear map may notice.
@@ -45,16 +45,16 @@ def _vjp(f: Function, x: Any) -> Any:
 
 
 def _custom_jvp(f: Function, x: Any) -> Any:
-    wrapped = rune.custom_jvp(f)
-    wrapped.defjvp(lambda primals, tangents: (f(primals[0]), f(tangents[0])))
-    return wrapped(x), rune.jvp(wrapped, (x,), (x,))
+    operation = rune.custom_jvp(f)
+    operation.defjvp(lambda primals, tangents: (f(primals[0]), f(tangents[0])))
+    return operation(x), rune.jvp(operation, (x,), (x,))
 
 
 def _custom_vjp(f: Function, x: Any) -> Any:
-    wrapped = rune.custom_vjp(f)
-    wrapped.defvjp(lambda x: (f(x), x), lambda residuals, _: (residuals,))
-    out, pull = rune.vjp(wrapped, x)
-    return wrapped(x), out, pull(_ones_like(out))
+    operation = rune.custom_vjp(f)
+    operation.defvjp(lambda x: (f(x), x), lambda residuals, _: (residuals,))
+    out, pull = rune.vjp(operation, x)
+    return operation(x), out, pull(_ones_like(out))
 
 
 def _linearize(f: Function, x: Any) -> Any:
@@ -131,13 +131,13 @@ CAPTURING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _scaled(c: Any) -> Any:
-    wrapped = rune.custom_vjp(lambda x: x * c)
-    wrapped.defvjp(lambda x: (x * c, (x, c)), lambda residuals, ct: (ct * residuals[0] * residuals[1],))
-    return wrapped
+    operation = rune.custom_vjp(lambda x: x * c)
+    operation.defvjp(lambda x: (x * c, (x, c)), lambda residuals, ct: (ct * residuals[0] * residuals[1],))
+    return operation
 
 
 @pytest.mark.parametrize("make", CAPTURING.values(), ids=CAPTURING)
-def test_what_a_map_has_captured_does_not_change(make: Callable[[Any, Any], Any]):
+def test_values_that_a_linear_map_captured_do_not_change(make: Callable[[Any, Any], Any]):
     x, c, one = np.full((2, 2), 3, np.float32), np.full((2, 2), 5, np.float32), rnp.ones((2, 2))
     linear = make(x, c)
     before = tree.map(np.copy, linear(one))

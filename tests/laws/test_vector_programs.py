@@ -72,7 +72,7 @@ def by_scan(weights: Weights, xs: Array) -> Array:
     return (hidden**2).sum()
 
 
-def test_the_gradient_of_the_bias_of_60_lstm_units_is_what_differences_say():
+def test_the_gradient_of_the_bias_of_60_lstm_units_agrees_with_differences():
     draw = np.random.default_rng(2)
     shapes = (4, INPUTS, UNITS), (4, UNITS, UNITS), (4, UNITS)
     weights = tuple(0.2 * draw.normal(size=s) for s in shapes)
@@ -83,12 +83,12 @@ def test_the_gradient_of_the_bias_of_60_lstm_units_is_what_differences_say():
     def loss(bias: np.ndarray) -> float:
         return by_numpy((weights[0], weights[1], bias), xs)
 
-    each = step * np.eye(4 * UNITS).reshape(-1, 4, UNITS)[::7]
-    differences = [(loss(weights[2] + e) - loss(weights[2] - e)) / (2 * step) for e in each]
+    perturbations = step * np.eye(4 * UNITS).reshape(-1, 4, UNITS)[::7]
+    differences = [(loss(weights[2] + e) - loss(weights[2] - e)) / (2 * step) for e in perturbations]
     np.testing.assert_allclose(np.asarray(slopes).ravel()[::7], differences, rtol=1e-3, atol=1e-5)
 
 
-def test_a_training_loop_of_50_hidden_units_goes_where_numpy_goes():
+def test_a_training_loop_of_50_hidden_units_follows_numpy():
     draw = np.random.default_rng(3)
     x, y = draw.normal(size=(9, 5)), draw.normal(size=9)
     first, last = 0.3 * draw.normal(size=(5, HIDDEN)), 0.3 * draw.normal(size=HIDDEN)

@@ -1,4 +1,4 @@
-"""x.at[i].set(f(x)): a value that is written into an array may be read from any place of it.
+"""x.at[i].set(f(x)): a value written into an array may depend on any element of the array.
 
 Large arrays are changed in place, and small ones are not: sizes are on both sides of that limit,
 and the limits are lowered, so that the smallest array is changed in place too. NumPy says what is
@@ -118,7 +118,7 @@ def result(name: str, loop: str, x: np.ndarray, device: str, **options: Any) -> 
 @pytest.mark.parametrize("side", SIDES, ids=str)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_written_is_read_before(name: str, loop: str, side: tuple[int, int]):
+def test_an_array_is_read_before_it_is_written(name: str, loop: str, side: tuple[int, int]):
     x = numbers(side)
     same(expected(name, loop, x), result(name, loop, x, "cpu:0"))
 
@@ -134,9 +134,9 @@ def test_values_before_and_after_are_results_as_well(name: str):
     x, (f, meaning) = numbers(SIDES[2]), CASES[name]
 
     def stages(x: Any) -> Any:
-        doubled = x * 2
-        changed_once = f(doubled)
-        return doubled, changed_once, changed_once + 1
+        double = x * 2
+        changed_once = f(double)
+        return double, changed_once, changed_once + 1
 
     y = meaning(x * 2)
     same((x * 2, y, y + 1), rune.jit(stages)(x))
@@ -144,14 +144,14 @@ def test_values_before_and_after_are_results_as_well(name: str):
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("name", CASES)
-def test_the_smallest_array_is_changed_in_place_alike(name: str, loop: str):
+def test_the_smallest_array_can_be_changed_in_place(name: str, loop: str):
     x = numbers(SIDES[0])
     with everything_in_place():
-        same(expected(name, loop, x), result(name, loop, x, "reference:0"))  # where races are seen
+        same(expected(name, loop, x), result(name, loop, x, "reference:0"))  # which detects races
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_memory_that_is_given_away_is_read_before(name: str):
+def test_donated_memory_is_read_before_it_is_written(name: str):
     if "two windows" in name:
         pytest.skip("two arrays do not fit into the memory of one")
     x = numbers(SIDES[2])

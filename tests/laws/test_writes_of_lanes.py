@@ -1,8 +1,8 @@
 """Loops whose lanes finish at different steps and write in place mean what each lane means alone.
 
 Bodies are random rows of writes at places that the lane decides, in bounds and out, overlapping or
-not. The oracle is NumPy, lane by lane. That nothing is copied is seen in the kernels: none of a
-step makes a whole array.
+not. The oracle is NumPy, lane by lane. The kernels show that nothing is copied: no kernel of a step
+makes a whole array.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def written_by_numpy(x: np.ndarray, t: int, write: Write) -> np.ndarray:
     for place in (at, at + 2) if write.kind == "pair" else (at,):
         place = place + LENGTH if place < 0 else place
         if 0 <= place < LENGTH:
-            there = x[place]
+            element = x[place]
             options = {
-                "add": there + value,
-                "multiply": there * value,
-                "min": min(there, value),
-                "max": max(there, value),
+                "add": element + value,
+                "multiply": element * value,
+                "min": min(element, value),
+                "max": max(element, value),
             }
             x[place] = options.get(write.kind, value)
     return x
@@ -116,7 +116,7 @@ def operands(lanes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @COMPILING
 @given(writes(), st.integers(1, 5), st.integers(0, 1000))
-def test_lanes_write_as_each_does_alone(body: list[Write], lanes: int, seed: int):
+def test_each_lane_writes_as_it_does_alone(body: list[Write], lanes: int, seed: int):
     xs, steps = operands(lanes, seed)
 
     result = rune.jit(rune.vmap(lambda x, n: run(body, x, n)))(xs, steps)
@@ -128,7 +128,7 @@ ALL = [Write(kind, 1, 1, 2) for kind in KINDS]
 
 
 @pytest.mark.parametrize("device", EXECUTORS)
-def test_on_an_executor_lanes_write_as_each_does_alone(device: str):
+def test_each_lane_writes_on_an_executor_as_it_does_alone(device: str):
     xs, steps = operands(3, 7)
     for body in (ALL[:2], ALL[2:5], ALL[5:]):
         result = rune.jit(rune.vmap(lambda x, n, body=body: run(body, x, n)), device=device)(xs, steps)
@@ -159,16 +159,16 @@ def test_a_branch_of_some_lanes_writes_in_place():
         return rune.cond(p, lambda x: x.at[i].set(3.0), lambda x: x.at[i + 1].add(2.0), x)
 
     xs, places = operands(4, 3)
-    chosen = np.array([True, False, False, True])
+    predicates = np.array([True, False, False, True])
 
-    assert not _arrays_made(branch, chosen, xs, places)
+    assert not _arrays_made(branch, predicates, xs, places)
     expected = xs.copy()
     for lane in range(4):
-        if chosen[lane]:
+        if predicates[lane]:
             expected[lane, places[lane]] = 3
         elif places[lane] + 1 < LENGTH:
             expected[lane, places[lane] + 1] += 2
-    same(expected, rune.jit(rune.vmap(branch))(chosen, xs, places))
+    same(expected, rune.jit(rune.vmap(branch))(predicates, xs, places))
 
 
 def test_a_mask_over_elements_stays_a_select():

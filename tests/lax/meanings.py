@@ -288,8 +288,8 @@ def scatter_apply(x: Any, indices: Any, func: Any, numbers: Any, update_shape: A
 
 
 def index_take(x: Any, idxs: Any, axes: Any) -> Any:
-    transposed = np.moveaxis(x, axes, range(len(axes)))
-    return transposed[tuple(k % d for k, d in zip(idxs, transposed.shape))]
+    leading = np.moveaxis(x, axes, range(len(axes)))
+    return leading[tuple(k % d for k, d in zip(idxs, leading.shape))]
 
 
 # --- reductions and products ------------------------------------------------------------------
@@ -306,8 +306,8 @@ reduce_xor = _reduction(np.bitwise_xor)
 
 
 def reduce(x: Any, init: Any, computation: Any, axes: Any) -> Any:
-    transposed = np.moveaxis(x, axes, range(len(axes)))
-    rows = transposed.reshape(-1, *transposed.shape[len(axes) :])
+    leading = np.moveaxis(x, axes, range(len(axes)))
+    rows = leading.reshape(-1, *leading.shape[len(axes) :])
     return functools.reduce(computation, rows, np.full(rows.shape[1:], init))
 
 

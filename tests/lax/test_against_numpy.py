@@ -1,6 +1,6 @@
 """Functions of rune.lax against their meanings in NumPy, then against themselves transformed.
 
-The table of calls is cases.py, the meanings are meanings.py; what holds of each is said in
+cases.py is the table of calls, meanings.py has the meanings; the laws for each are in
 tests/support/surface_laws.py.
 """
 

@@ -49,7 +49,7 @@ def test_patches_are_laid_out_a_few_at_a_time_with_the_same_results(limit: int, 
 
 
 @each_call
-def test_lanes_are_calls_of_their_own(name: str):
+def test_each_lane_agrees_with_a_separate_call(name: str):
     call, shapes = CALLS[name]
     arrays = draw(name, shapes)
     lanes = [np.stack([x, 2 * x, -x]) for x in arrays]
@@ -78,7 +78,7 @@ def test_reverse_mode_transposes_forward_mode(name: str):
     np.testing.assert_allclose(forward_sum, backward_sum, rtol=1e-10)
 
 
-def test_one_program_serves_every_batch_size():
+def test_one_program_covers_every_batch_size():
     w = draw("w", ((3, 3, 4, 5),))[0]
     conv = lambda x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)  # noqa: E731
     function = rune.jit(conv, dims={"n": (1, 64)}, in_dims=("n,_,_,_",))
@@ -97,7 +97,7 @@ def test_one_program_serves_every_batch_size():
         (3, [2, np.inf, 1, 4, np.inf, 2, 6, np.inf, 3]),
     ],
 )
-def test_an_infinite_weight_meets_zeros_of_padding_but_none_of_gaps(gap: int, expected: list[float], wrap: Any):
+def test_an_infinite_weight_multiplies_zeros_of_padding_but_none_of_gaps(gap: int, expected: list[float], wrap: Any):
     """The values are those of JAX 0.10.2 on the CPU."""
     x = rnp.array([[[1.0, 2.0, 3.0]]])
     w = rnp.array([[[1.0, rnp.inf, 2.0]]])
@@ -108,7 +108,7 @@ def test_an_infinite_weight_meets_zeros_of_padding_but_none_of_gaps(gap: int, ex
 
 
 @pytest.mark.parametrize("stride", [1, 3])
-def test_a_convolution_with_many_gaps_is_eager_what_it_is_jitted(stride: int):
+def test_a_convolution_with_many_gaps_gives_the_same_eager_and_jitted(stride: int):
     x = rnp.arange(72.0).reshape(2, 4, 3, 3) % 7 - 3
     w = rnp.arange(48.0).reshape(4, 2, 2, 3) % 5 - 2
 
@@ -120,12 +120,12 @@ def test_a_convolution_with_many_gaps_is_eager_what_it_is_jitted(stride: int):
     np.testing.assert_array_equal(call(x, w), rune.jit(call)(x, w))
 
 
-def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
+def test_the_gradient_of_a_maximum_belongs_to_the_first_of_equals():
     x = np.array([[1.0, 3.0, 3.0, 3.0]])
 
     def total(x: Any) -> Any:
-        pooled = lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 1), "VALID")
-        return rnp.sum(pooled * rnp.array([1.0, 10.0, 100.0]))
+        maxima = lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 1), "VALID")
+        return rnp.sum(maxima * rnp.array([1.0, 10.0, 100.0]))
 
     for wrap in (lambda f: f, rune.jit):
         assert np.asarray(wrap(rune.grad(total))(x)).tolist() == [[0.0, 11.0, 100.0, 0.0]]
@@ -147,7 +147,7 @@ def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
         ({"padding": ((-9, 0), (0, 0))}, ShapeError),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments: dict[str, Any], error: type[Exception]):
+def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], error: type[Exception]):
     keywords = {"window_strides": (1, 1), "padding": "SAME"} | arguments
 
     with pytest.raises(error, match=r"(conv|padding).*: cannot "):

@@ -70,7 +70,8 @@ def shown(names: str) -> str:
 
 
 def parameters(name: str) -> set[str] | None:
-    """What the function of rune takes by name; None where there is none, or nobody knows."""
+    """The arguments that rune's function takes by name; None if it is absent or has no
+    signature."""
     room, _, last = f"rune.{name}".rpartition(".")
     try:
         parameters = inspect.signature(getattr(import_module(room), last)).parameters.values()
@@ -84,8 +85,8 @@ def parameters(name: str) -> set[str] | None:
 def not_taken() -> list[tuple[str, str]]:
     """Functions of both libraries, and the arguments that JAX's alone takes."""
     lines = (line.split() for line in SIGNATURES.read_text().splitlines())
-    both = [(name, theirs, parameters(name)) for name, *theirs in lines]
-    return [(n, a) for n, theirs, ours in both if ours is not None for a in theirs if a not in ours]
+    both = [(name, jaxs, parameters(name)) for name, *jaxs in lines]
+    return [(n, a) for n, jaxs, ours in both if ours is not None for a in jaxs if a not in ours]
 
 
 def is_listed(name: str, argument: str) -> bool:
@@ -95,11 +96,11 @@ def is_listed(name: str, argument: str) -> bool:
     )
 
 
-def test_every_name_of_jax_is_there_or_in_the_table():
+def test_every_name_of_jax_exists_or_is_in_the_table():
     assert [n for n in NAMES if not hasattr(rune, n) and n not in listed(MISSING)] == []
 
 
-def test_nothing_in_the_table_is_there():
+def test_no_name_in_the_table_exists():
     assert [n for n in sorted(listed(MISSING)) if hasattr(rune, n) or n not in NAMES] == []
 
 
@@ -114,7 +115,7 @@ def test_a_listed_argument_is_not_taken(names: str):
     assert set(ARGUMENTS[names][0].split()) <= absent
 
 
-def test_the_page_tells_the_table(request: pytest.FixtureRequest):
+def test_the_page_lists_the_table(request: pytest.FixtureRequest):
     text = chapter("JAX", INTRODUCTION, {"Names": MISSING})
 
     expect_chapter(request.config, f"{text}\n\n{listed_arguments()}")

@@ -1,4 +1,4 @@
-"""rune.lax promotes nothing: what it refuses, and what it says then."""
+"""rune.lax promotes nothing: what it refuses, and with which errors."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_is_refused(what: str):
-    call, error, message = REFUSED[what]
+@pytest.mark.parametrize("case", REFUSED)
+def test_invalid_arguments_are_refused(case: str):
+    call, error, message = REFUSED[case]
 
     with pytest.raises(error, match=message):
         call()
@@ -122,9 +122,9 @@ def test_windows_that_leave_read_as_nan_or_the_extreme_integer():
 def test_a_linear_solve_prints_and_parses():
     program = rune.make_program(lambda b: lax.custom_linear_solve(lambda v: v * 2.0, b, lambda mv, b: b / 2.0))(X)
 
-    again = rune.control.parse_program(str(program))
+    copy = rune.control.parse_program(str(program))
 
-    assert str(again) == str(program)
+    assert str(copy) == str(program)
 
 
 def test_the_auxiliary_result_of_a_solver_comes_along():
@@ -159,15 +159,15 @@ def test_a_root_has_an_auxiliary_result_as_well():
     assert float(slope) == 0.25
 
 
-@pytest.mark.parametrize(("allowed", "first"), [(True, 1.0), (False, 0.0), ([True], 1.0), ([False], 0.0)])
-def test_a_negative_start_counts_from_the_end_where_that_is_allowed(allowed: Any, first: float):
+@pytest.mark.parametrize(("permission", "first"), [(True, 1.0), (False, 0.0), ([True], 1.0), ([False], 0.0)])
+def test_a_negative_start_counts_from_the_end_where_that_is_allowed(permission: Any, first: float):
     x = rnp.arange(3.0)
 
-    elements = lax.dynamic_slice(x, (-2,), (2,), allow_negative_indices=allowed)
-    changed = lax.dynamic_update_slice(x, X[:1], (-2,), allow_negative_indices=allowed)
+    elements = lax.dynamic_slice(x, (-2,), (2,), allow_negative_indices=permission)
+    result = lax.dynamic_update_slice(x, X[:1], (-2,), allow_negative_indices=permission)
 
     assert elements.tolist() == [first, first + 1]
-    assert changed.tolist()[int(first)] == 1.0
+    assert result.tolist()[int(first)] == 1.0
 
 
 def test_operands_of_special_functions_may_be_named():

@@ -39,8 +39,8 @@ def logits(torch: Any, parameters: Arrays, tokens: np.ndarray, sizes: Sizes) -> 
         inverse = 1.0 / sizes.theta ** (torch.arange(0, 2 * half, 2).float() / (2 * half))
         angles = torch.outer(torch.arange(x.shape[-2]).float(), inverse)
         angles = torch.cat([angles, angles], -1)
-        flipped = torch.cat([-x[..., half:], x[..., :half]], -1)
-        return x * angles.cos() + flipped * angles.sin()
+        quarter_turn = torch.cat([-x[..., half:], x[..., :half]], -1)
+        return x * angles.cos() + quarter_turn * angles.sin()
 
     x = f.embedding(torch.from_numpy(tokens), p["model.embed_tokens.weight"])
     for n in range(sizes.layers):

@@ -15,7 +15,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What shapes do not say."""
+    """The settings that shapes do not determine."""
 
     layers: int
     heads: int
@@ -28,7 +28,7 @@ class Sizes:
     scale: float | None = None  # of scores; one over the root of a head's size if None
     cap: float | None = None  # of scores
     final_cap: float | None = None  # of logits
-    windows: Sequence[int | None] | None = None  # of each layer: how many places are seen
+    windows: Sequence[int | None] | None = None  # of each layer: how many positions are attended to
     frequencies: Sequence[np.ndarray] | None = None  # of each layer, radians a place
 
 
@@ -51,10 +51,10 @@ def arrays(vocabulary: int, width: int, hidden: int, head: int, sizes: Sizes, ti
             shapes[f"model.layers.{n}.{name}"] = shape
     if not tied:
         shapes["lm_head"] = (vocabulary, width)
-    drawn = {
+    numbers = {
         n: random.normal(1 if len(s) == 1 else 0, 0.1 if len(s) == 1 else s[-1] ** -0.5, s) for n, s in shapes.items()
     }
-    return {f"{name}.weight": array.astype(np.float32) for name, array in drawn.items()}
+    return {f"{name}.weight": array.astype(np.float32) for name, array in numbers.items()}
 
 
 def normalised(x: np.ndarray, weight: np.ndarray, epsilon: float) -> np.ndarray:
@@ -84,9 +84,9 @@ def matrices(layer: Mapping[str, np.ndarray], head: int, sizes: Sizes) -> tuple[
     if "self_attn.qkv_proj" not in layer:
         return [layer[f"self_attn.{x}_proj"] for x in "qkv"], [layer[f"mlp.{x}_proj"] for x in ("gate", "up")]
     queries, groups = sizes.heads * head, sizes.groups * head
-    joint, gated = layer["self_attn.qkv_proj"], layer["mlp.gate_up_proj"]
+    joint, gate_and_up = layer["self_attn.qkv_proj"], layer["mlp.gate_up_proj"]
     parts = [joint[:queries], joint[queries : queries + groups], joint[queries + groups :]]
-    return parts, [gated[: len(gated) // 2], gated[len(gated) // 2 :]]
+    return parts, [gate_and_up[: len(gate_and_up) // 2], gate_and_up[len(gate_and_up) // 2 :]]
 
 
 def logits(arrays: Arrays, tokens: np.ndarray, sizes: Sizes) -> np.ndarray:
@@ -119,21 +119,21 @@ def one_layer(layer: Mapping[str, np.ndarray], xs: list[np.ndarray], n: int, siz
 
     keys, values, ys = [], [], []
     for place, x in enumerate(xs):
-        normed = norm(x, "input_layernorm")
-        listed = [norm(k, "self_attn.k_norm") for k in (wk @ normed).reshape(sizes.groups, -1)]
-        keys.append([turned(k, place, frequencies) for k in listed])
-        values.append((wv @ normed).reshape(sizes.groups, -1))
+        unit = norm(x, "input_layernorm")
+        group_keys = [norm(k, "self_attn.k_norm") for k in (wk @ unit).reshape(sizes.groups, -1)]
+        keys.append([turned(k, place, frequencies) for k in group_keys])
+        values.append((wv @ unit).reshape(sizes.groups, -1))
         first = 0 if window is None else max(0, place + 1 - window)
-        gathered = []
-        for number, query in enumerate((wq @ normed).reshape(sizes.heads, -1)):
+        contexts = []
+        for number, query in enumerate((wq @ unit).reshape(sizes.heads, -1)):
             group = number * sizes.groups // sizes.heads
             query = turned(norm(query, "self_attn.q_norm"), place, frequencies)
             scores = np.array([query @ k[group] for k in keys[first:]]) * (sizes.scale or head**-0.5)
             scores = capped(scores, sizes.cap)
             shares = np.exp(scores - scores.max())
-            gathered.append(sum(s * v[group] for s, v in zip(shares / shares.sum(), values[first:])))
-        x = x + after(layer["self_attn.o_proj"] @ np.concatenate(gathered), "post_attention_layernorm")
-        normed = norm(x, "pre_feedforward_layernorm" if results else "post_attention_layernorm")
-        y = layer["mlp.down_proj"] @ (let_through(w_gate @ normed, sizes) * (w_up @ normed))
+            contexts.append(sum(s * v[group] for s, v in zip(shares / shares.sum(), values[first:])))
+        x = x + after(layer["self_attn.o_proj"] @ np.concatenate(contexts), "post_attention_layernorm")
+        unit = norm(x, "pre_feedforward_layernorm" if results else "post_attention_layernorm")
+        y = layer["mlp.down_proj"] @ (let_through(w_gate @ unit, sizes) * (w_up @ unit))
         ys.append(x + after(y, "post_feedforward_layernorm"))
     return ys

@@ -142,8 +142,8 @@ def test_logits_are_those_of_the_formulas(kind: str, heads: int, groups: int, he
     counts = {"num_hidden_layers": 3, "num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": head}
     config = Config(**SHAPE, **counts, model_type=kind, layer_types=views, **FORMULAS[kind])
     shapes = model.shapes(config)
-    listed = {n: [*leaf.shape] for n, leaf in zip(checkpoint.names(shapes), rune.tree.leaves(shapes))}
-    arrays = other.drawn(listed, config.family.norm_origin)
+    shapes_by_name = {n: [*leaf.shape] for n, leaf in zip(checkpoint.names(shapes), rune.tree.leaves(shapes))}
+    arrays = other.drawn(shapes_by_name, config.family.norm_origin)
     params = rune.tree.unflatten(rune.tree.structure(shapes), [arrays[n] for n in checkpoint.names(shapes)])
 
     actual = model.logits(params, TOKENS[None] % 31, config)[0]
@@ -182,7 +182,7 @@ OLDER = {
 
 
 @pytest.mark.parametrize("name", OLDER)
-def test_older_files_say_the_same_in_other_words(name: str, tmp_path: Path):
+def test_older_files_describe_the_same_in_other_words(name: str, tmp_path: Path):
     config = llm_config.read(written(tmp_path, name))
 
     assert llm_config.read(written(tmp_path, name, rope_parameters=None, **OLDER[name])) == config
@@ -200,6 +200,8 @@ def test_older_files_say_the_same_in_other_words(name: str, tmp_path: Path):
         ("gemma3", {"model_type": "gemma3"}, "model_type is 'gemma3'"),
     ],
 )
-def test_what_the_decoder_lacks_is_refused_by_name(name: str, changes: dict[str, Any], words: str, tmp_path: Path):
+def test_features_that_the_decoder_lacks_are_refused_by_name(
+    name: str, changes: dict[str, Any], words: str, tmp_path: Path
+):
     with pytest.raises(llm_config.UnknownModel, match=words):
         llm_config.read(written(tmp_path, name, **changes))

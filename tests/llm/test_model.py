@@ -71,7 +71,7 @@ def test_logits_are_those_of_the_formulas(heads: int, groups: int, head: int):
     near(reference.logits(arrays, TOKENS % 31, sizes)[None], actual, relative=1e-4, why="two layers in f32")
 
 
-def test_a_place_sees_nothing_of_what_comes_after_it():
+def test_a_position_does_not_depend_on_later_ones():
     others = TOKENS.copy()
     others[11:] = 3
 
@@ -95,7 +95,7 @@ def test_a_cache_gives_the_logits_of_the_whole_text(prompt: int):
         near(expected[t], logits, relative=1e-4, why="three layers in f32")
 
 
-def test_one_program_serves_all_prompts_and_one_all_blocks():
+def test_one_program_covers_all_prompts_and_one_covers_all_blocks():
     ready, cache = model.decoder(PARAMS, CONFIG), model.empty_cache(CONFIG)
 
     with rune.counting() as counts:
@@ -115,7 +115,7 @@ def test_a_text_longer_than_the_places_is_refused():
 
 
 @pytest.mark.parametrize(("bits", "group"), [(8, None), (4, 4)])
-def test_a_quantised_model_is_the_model_of_the_weights_that_it_stands_for(bits: int, group: int | None):
+def test_a_quantised_model_equals_the_model_of_its_dequantised_weights(bits: int, group: int | None):
     shape = {**torch_side.SHAPE, "hidden": 100, "head": 8}  # sides that groups divide
     config = config_of(torch_side.SIZES, tied=True, **shape)
     params = params_of(reference.arrays(**shape, sizes=torch_side.SIZES, tied=True), config)
@@ -144,7 +144,7 @@ def test_eight_bits_change_logits_by_less_than_a_twentieth_of_their_spread():
 
 
 @pytest.mark.parametrize("files", [1, 3])
-def test_a_checkpoint_comes_back(tmp_path: Path, files: int):
+def test_a_checkpoint_is_restored(tmp_path: Path, files: int):
     checkpoint.save(tmp_path, CONFIG, PARAMS, files)
 
     config, params = checkpoint.load(tmp_path)
@@ -163,7 +163,7 @@ def written_by_the_package(folder: Path, **changes: Any) -> Path:
         package.save_file(halves, folder / f"model-0000{number}-of-00002.safetensors", {"format": "pt"})
     places = {name: f"model-0000{n % 2 + 1}-of-00002.safetensors" for n, name in enumerate(names)}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    said = {
+    settings = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "hidden_act": "silu",
@@ -181,7 +181,7 @@ def written_by_the_package(folder: Path, **changes: Any) -> Path:
         "torch_dtype": "bfloat16",
         **changes,
     }
-    (folder / "config.json").write_text(json.dumps(said))
+    (folder / "config.json").write_text(json.dumps(settings))
     return folder
 
 

@@ -83,7 +83,7 @@ def test_a_model_that_rewrites_characters_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"\x0a", b"\xff\xff", b"\x0b\x00", b"\x0a\x05ab"])
-def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes):
+def test_a_file_that_is_not_a_model_is_refused(tmp_path: Path, content: bytes):
     (tmp_path / "tokenizer.model").write_bytes(content)
 
     with pytest.raises(UnknownTokenizer, match=r"not a protocol buffer"):

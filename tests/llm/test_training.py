@@ -65,11 +65,11 @@ def test_the_loss_falls(straight: training.State):
 
 
 def test_a_run_that_was_stopped_ends_with_the_same_bits(straight: training.State, tokens: np.ndarray, tmp_path: Path):
-    stopped = [*islice(training.train(tokens, TINY, PLAN, ONE, tmp_path), 8)]  # saved after 3 and 6
-    resumed = [*training.train(tokens, TINY, PLAN, ONE, tmp_path)]
+    first_run = [*islice(training.train(tokens, TINY, PLAN, ONE, tmp_path), 8)]  # saved after 3 and 6
+    restart = [*training.train(tokens, TINY, PLAN, ONE, tmp_path)]
 
-    assert ([n for n, _ in stopped][-1], resumed[0][0]) == (8, 7)
-    ends = [rune.tree.leaves(state) for state in (straight, resumed[-1][1])]
+    assert ([n for n, _ in first_run][-1], restart[0][0]) == (8, 7)
+    ends = [rune.tree.leaves(state) for state in (straight, restart[-1][1])]
     assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(*ends, strict=True))
 
 
@@ -93,11 +93,11 @@ def test_the_script_trains_a_checkpoint_that_the_other_script_continues(
     train.main(["--out", str(tmp_path), "--steps", "2"])
     generate.main([str(tmp_path), "The following", "--tokens", "8", "--bits", "4"])
 
-    printed = capsys.readouterr().out
-    assert "step 2: " in printed
-    assert "held out: " in printed
-    assert "in 4 bits\nThe following" in printed
-    assert "8 tokens, " in printed
+    text = capsys.readouterr().out
+    assert "step 2: " in text
+    assert "held out: " in text
+    assert "in 4 bits\nThe following" in text
+    assert "8 tokens, " in text
     assert (tmp_path / "loss.png").exists()
     assert len([*tmp_path.glob("model-*.safetensors")]) == 2
 
@@ -109,30 +109,30 @@ def test_the_likeliest_tokens_are_those_of_the_whole_text(straight: training.Sta
     params, prompt = straight["params"], [5, 17, 200]
     ready = model.decoder(params, TINY)
 
-    chosen = [*generate.continuation(ready, prompt, 10, seed=0, temperature=0)]
+    tokens = [*generate.continuation(ready, prompt, 10, seed=0, temperature=0)]
 
-    logits = np.asarray(model.logits(params, np.array([prompt + chosen], np.int32), TINY))[0]
-    assert chosen == logits[len(prompt) - 1 : -1].argmax(-1).tolist()
+    logits = np.asarray(model.logits(params, np.array([prompt + tokens], np.int32), TINY))[0]
+    assert tokens == logits[len(prompt) - 1 : -1].argmax(-1).tolist()
 
 
-def test_a_seed_says_what_is_drawn(straight: training.State):
+def test_a_seed_determines_the_text(straight: training.State):
     ready = model.decoder(straight["params"], TINY)
 
-    drawn = [[*generate.continuation(ready, [5], 20, seed, 1.0)] for seed in (1, 1, 2)]
+    texts = [[*generate.continuation(ready, [5], 20, seed, 1.0)] for seed in (1, 1, 2)]
 
-    assert drawn[0] == drawn[1] != drawn[2]
+    assert texts[0] == texts[1] != texts[2]
 
 
 def test_tokens_that_are_unlikely_are_not_drawn():
     logits = rnp.log(rnp.array([0.5, 0.3, 0.19, 0.01]))
 
-    drawn = {int(model.sample(rune.random.key(seed), logits, 1.0)) for seed in range(40)}
+    tokens = {int(model.sample(rune.random.key(seed), logits, 1.0)) for seed in range(40)}
 
-    assert drawn == {0, 1, 2}
+    assert tokens == {0, 1, 2}
     assert int(model.sample(rune.random.key(0), logits, 0.0)) == 0
 
 
-def test_a_continuation_ends_where_the_places_end(straight: training.State):
+def test_a_continuation_ends_at_the_last_position(straight: training.State):
     ready = model.decoder(straight["params"], TINY)
 
     assert len([*generate.continuation(ready, [1, 2, 3], 1000, 0, 0)]) == TINY.max_position_embeddings - 3

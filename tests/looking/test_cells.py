@@ -42,10 +42,10 @@ def test_a_profile_names_the_cell(outputs: list[list[Any]]):
 
 
 def test_a_profile_is_a_table_and_a_timeline(outputs: list[list[Any]]):
-    shown = outputs[3][0]["data"]["text/html"]
-    assert "<svg" in shown
-    assert "<table>" in shown
-    assert "Cell In[2], line 2" in shown
+    html = outputs[3][0]["data"]["text/html"]
+    assert "<svg" in html
+    assert "<table>" in html
+    assert "Cell In[2], line 2" in html
 
 
 def test_a_jitted_function_and_a_picture_are_shown_in_the_last_line(outputs: list[list[Any]]):

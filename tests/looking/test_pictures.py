@@ -103,7 +103,7 @@ def test_a_curve_falls_where_its_numbers_fall():
     (points,) = lines(viz.curves([4.0, 2.0, 1.0, 3.0]))
     xs, ys = zip(*points, strict=True)
     assert np.allclose(np.diff(xs), np.diff(xs)[0], atol=0.2)
-    assert np.argsort(ys).tolist() == [0, 3, 1, 2]  # the largest stands highest
+    assert np.argsort(ys).tolist() == [0, 3, 1, 2]  # the largest is highest
 
 
 def test_logarithmic_halving_is_a_straight_line():
@@ -111,7 +111,7 @@ def test_logarithmic_halving_is_a_straight_line():
     assert np.allclose(np.diff([y for _, y in points]), np.diff([y for _, y in points])[0], atol=0.2)
 
 
-def test_what_is_not_finite_leaves_a_gap():
+def test_a_value_that_is_not_finite_leaves_a_gap():
     assert len(lines(viz.curves([1.0, 2.0, math.nan, 3.0, 4.0]))) == 2
     assert len(lines(viz.curves([1.0, -2.0, 3.0, 2.0], logarithmic=True))) == 2
 
@@ -124,7 +124,7 @@ def test_a_long_curve_keeps_its_extremes_with_few_points():
     assert max(y for _, y in points) - min(y for _, y in points) > 100
 
 
-def test_a_table_is_no_curve():
+def test_a_table_is_not_a_curve():
     with pytest.raises(ArgumentError, match="vectors"):
         viz.curves({"loss": np.ones((2, 3))})
 
@@ -137,7 +137,7 @@ def test_an_empty_curve_is_an_empty_frame():
 @pytest.mark.parametrize(
     "numbers", [[], [0.0], [math.nan], [-1.0, -2.0], [math.inf, 0.0], [3.0], [1e-300, 1e300]], ids=str
 )
-def test_a_frame_is_drawn_of_whatever_numbers(numbers: list[float], logarithmic: bool):
+def test_a_frame_is_drawn_from_any_numbers(numbers: list[float], logarithmic: bool):
     assert viz.curves(numbers, logarithmic=logarithmic).svg.startswith("<svg")
 
 

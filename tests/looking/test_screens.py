@@ -1,7 +1,7 @@
 """Notebooks in a real browser: what their readers see, on light and dark pages and on a phone.
 
 The notebooks are those in the repository, as nbconvert writes them for the web; test_notebooks.py
-runs them. Photographs are left in the folder that RUNE_TEST_SCREENS names, to be looked at.
+runs them. Screenshots are left in the folder that RUNE_TEST_SCREENS names.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def heads() -> Mapping[str, str]:
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda f: f.stem)
 def shots(request: Any, chromium: Browser, heads: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shot]:
-    """What a notebook looks like, and what `readable.js` says of it, for each view."""
+    """A screenshot of a notebook and the report of `readable.js`, for each view."""
     folder = Path(os.environ.get("RUNE_TEST_SCREENS") or tmp_path_factory.mktemp("screens"))
     cells = page(nbformat.read(request.param, 4), "light").partition("<main>")[2]
     views: dict[str, Shot] = {}
@@ -70,8 +70,8 @@ def shots(request: Any, chromium: Browser, heads: Any, tmp_path_factory: pytest.
     return views
 
 
-def answers(shots: Mapping[str, Shot], what: str) -> dict[str, Any]:
-    return {name: shot.answer[what] for name, shot in shots.items()}
+def answers(shots: Mapping[str, Shot], question: str) -> dict[str, Any]:
+    return {name: shot.answer[question] for name, shot in shots.items()}
 
 
 def nothing(value: object) -> dict[str, object]:
@@ -82,7 +82,7 @@ def test_no_cell_has_failed(shots: dict[str, Shot]):
     assert answers(shots, "errors") == nothing(0)
 
 
-def test_pictures_are_there_and_of_size(shots: dict[str, Shot]):
+def test_every_picture_is_loaded_and_none_is_empty(shots: dict[str, Shot]):
     assert min(answers(shots, "pictures").values()) >= 4
     assert answers(shots, "broken") == nothing([])
     assert answers(shots, "empty") == nothing(0)
@@ -92,7 +92,7 @@ def test_a_page_is_as_wide_as_its_window(shots: dict[str, Shot]):
     assert answers(shots, "overflow") == nothing(0)
 
 
-def test_words_of_outputs_stand_out_from_what_is_behind_them(shots: dict[str, Shot]):
+def test_words_of_outputs_contrast_with_their_background(shots: dict[str, Shot]):
     assert min(answers(shots, "texts").values()) >= 10
     assert answers(shots, "faint") == nothing([])
 
@@ -116,7 +116,7 @@ FAULTS = """<body style="background: white; color: black"><main>
 </main>"""
 
 
-def test_what_is_wrong_with_a_page_is_seen(chromium: Browser, tmp_path: Path):
+def test_faults_of_a_page_are_detected(chromium: Browser, tmp_path: Path):
     file = tmp_path / "page.html"
     file.write_text(FAULTS)
 

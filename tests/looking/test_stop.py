@@ -19,7 +19,7 @@ from rune.backends.shared.apart import apart, is_long
 from tests.support.sampling import IS_WHOLE
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
-STEPS, BEFORE, WITHIN = 10**9, 0.15, 1.0  # of a loop that nobody waits for; seconds
+STEPS, BEFORE, WITHIN = 10**9, 0.15, 1.0  # seconds, of a loop that is not waited for
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
@@ -133,12 +133,12 @@ def test_a_signal_is_not_lost_on_the_way_into_a_python_function(
     assert (rnp.ones(5) * 2).sum().item() == 10
 
 
-def test_what_a_routine_raises_apart_is_raised_where_it_was_called():
+def test_an_error_of_a_routine_in_another_thread_is_raised_at_its_call():
     singular = np.zeros((3, 300, 300), np.float32)
     assert is_long([(3, 8192, 8192)])
-    with pytest.raises(np.linalg.LinAlgError, match="Singular") as raised:
+    with pytest.raises(np.linalg.LinAlgError, match="Singular") as error:
         apart(lambda: np.linalg.inv(singular))
-    assert "test_stop.py" in "".join(map(str, raised.traceback))
+    assert "test_stop.py" in "".join(map(str, error.traceback))
 
 
 def test_short_routines_are_plain_calls():

@@ -57,34 +57,34 @@ def test_a_method_gives_what_numpy_gives(call: Callable[..., Any]):
 
 
 def test_an_array_shows_no_name_of_the_packages_own():
-    shown = set(dir(X))
-    assert shown >= {"sum", "shape", "at", "T", "__add__"}
-    assert not shown & {"buffer", "rank0", "make_dense", "place", "_buffer", "_require_numbers"}
+    names = set(dir(X))
+    assert names >= {"sum", "shape", "at", "T", "__add__"}
+    assert not names & {"buffer", "rank0", "make_dense", "place", "_buffer", "_require_numbers"}
 
 
-def test_a_traced_value_shows_what_an_array_shows():
-    shown: set[str] = set()
+def test_a_traced_value_lists_the_names_of_an_array():
+    names: set[str] = set()
 
     def f(x: Any) -> Any:
-        shown.update(n for n in dir(x) if n[0] != "_")
+        names.update(n for n in dir(x) if n[0] != "_")
         return x.sum()
 
-    for transformed in (rune.jit(f), rune.grad(f), lambda x: rune.vmap(f)(x[None])):
-        transformed(rnp.ones(3))
-    assert shown <= set(dir(X))
-    assert "reshape" in shown
+    for transformation in (rune.jit(f), rune.grad(f), lambda x: rune.vmap(f)(x[None])):
+        transformation(rnp.ones(3))
+    assert names <= set(dir(X))
+    assert "reshape" in names
 
 
-def test_every_shown_name_is_there():
+def test_every_shown_name_exists():
     f = rune.jit(rnp.sin)
     elsewhere = {"__abstractmethods__", "__cuda_array_interface__"}  # of classes, of CUDA devices
     for thing in (X, f):
         assert [n for n in dir(thing) if n not in elsewhere and not hasattr(thing, n)] == []
 
 
-def test_a_jitted_function_shows_its_public_names_alone():
-    shown = [n for n in dir(rune.jit(rnp.sin)) if not n.startswith("__")]
-    assert shown == ["cache_size", "clear_cache", "eval_shape", "lower", "program", "trace"]
+def test_a_jitted_function_lists_only_its_public_names():
+    names = [n for n in dir(rune.jit(rnp.sin)) if not n.startswith("__")]
+    assert names == ["cache_size", "clear_cache", "eval_shape", "lower", "program", "trace"]
 
 
 def test_a_jitted_function_has_the_arguments_of_the_function():
@@ -94,7 +94,7 @@ def test_a_jitted_function_has_the_arguments_of_the_function():
     assert inspect.signature(rune.jit(f)) == inspect.signature(f)
 
 
-def test_a_jitted_function_says_what_was_traced_and_compiled_and_where():
+def test_a_jitted_function_lists_its_traces_and_their_devices():
     f = rune.jit(lambda x: x * 1.75)
     assert repr(f) == "jit(lambda: 0 traces)"
     f(rnp.ones(2))
@@ -131,11 +131,11 @@ FOR_CHECKERS = {"ConvGeneralDilatedDimensionNumbers", "DotDimensionNumbers", "Pr
 @pytest.mark.parametrize("name", ROOMS)
 def test_tab_on_a_module_shows_what_the_reference_lists_and_the_modules_inside(name: str):
     module = room(name)
-    named, declared = set(public_names(module)), set(getattr(module, "__all__", ()))
-    shown = {n for n in dir(module) if n[0] != "_"}
-    others = {n for n in shown - named - declared if not inspect.isclass(getattr(module, n))}
+    reference, exports = set(public_names(module)), set(getattr(module, "__all__", ()))
+    names = {n for n in dir(module) if n[0] != "_"}
+    others = {n for n in names - reference - exports if not inspect.isclass(getattr(module, n))}
 
-    assert named <= shown
+    assert reference <= names
     assert {n for n in others if f"{name}.{n}" not in ROOMS} <= FOR_CHECKERS
 
 
@@ -186,7 +186,7 @@ def _saved(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", HELD)
-def test_what_one_holds_prints_in_a_line_or_two_and_not_where_it_lies(kind: str, tmp_path: Path):
+def test_the_repr_of_a_users_object_is_short_and_has_no_address(kind: str, tmp_path: Path):
     text = repr(HELD[kind](tmp_path))
 
     assert " at 0x" not in text

@@ -44,7 +44,7 @@ def test_within_the_block_explain_takes_the_profile_that_gathers():
     assert "Times of one run" in e._repr_html_()
 
 
-def test_without_a_profile_times_are_predicted_alone():
+def test_without_a_profile_there_are_only_predicted_times():
     e = rune.explain(chain)(X)
     assert all(t.measured is None for t in e.times())
     assert "Times of one run" not in e._repr_html_()

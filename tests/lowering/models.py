@@ -35,18 +35,18 @@ def softmax(x: Any) -> Any:
 
 def log_softmax(x: Any) -> Any:
     """x - max - log sum exp."""
-    shifted = ops.sub(x, over_rows(ops.reduce_max, x))
-    total = ops.reduce_sum(ops.exp(shifted), axes=(x.type.ndim - 1,))
-    return ops.sub(shifted, ops.expand_axes(ops.log(total), x.type.shape, (x.type.ndim - 1,)))
+    logits = ops.sub(x, over_rows(ops.reduce_max, x))
+    total = ops.reduce_sum(ops.exp(logits), axes=(x.type.ndim - 1,))
+    return ops.sub(logits, ops.expand_axes(ops.log(total), x.type.shape, (x.type.ndim - 1,)))
 
 
 def layernorm(x: Any, scale: Any, shift: Any) -> Any:
     """(x - mean) / sqrt(variance + epsilon) * scale + shift."""
     size = number(x.type.shape[-1])
     mean = ops.div(over_rows(ops.reduce_sum, x), size)
-    centred = ops.sub(x, mean)
-    variance = ops.div(over_rows(ops.reduce_sum, ops.mul(centred, centred)), size)
-    unit = ops.mul(centred, ops.rsqrt(ops.add(variance, number(1e-5))))
+    difference = ops.sub(x, mean)
+    variance = ops.div(over_rows(ops.reduce_sum, ops.mul(difference, difference)), size)
+    unit = ops.mul(difference, ops.rsqrt(ops.add(variance, number(1e-5))))
     return ops.add(ops.mul(unit, columns(scale, x)), columns(shift, x))
 
 
@@ -84,16 +84,16 @@ def one_hot(labels: Any, shape: tuple[int, ...]) -> Any:
 
 def cross_entropy_one_hot(x: Any, labels: Any) -> Any:
     """Mean of -log_softmax at the label, picked by a mask."""
-    picked = ops.mul(log_softmax(x), one_hot(labels, x.type.shape))
-    return ops.neg(ops.div(ops.reduce_sum(picked, axes=(0, 1)), number(x.type.shape[0])))
+    log_probabilities = ops.mul(log_softmax(x), one_hot(labels, x.type.shape))
+    return ops.neg(ops.div(ops.reduce_sum(log_probabilities, axes=(0, 1)), number(x.type.shape[0])))
 
 
 def cross_entropy_gather(x: Any, labels: Any) -> Any:
     """Mean of -log_softmax at the label, picked by a gather."""
     dims = ops.IndexDims((), (1,), (1,), (0,), (0,))
     at = ops.reshape(labels, shape=(x.type.shape[0], 1))
-    picked = ops.gather(log_softmax(x), at, number(float("nan")), dims=dims, slice_sizes=(1, 1), mode="fill")
-    return ops.neg(ops.div(ops.reduce_sum(picked, axes=(0,)), number(x.type.shape[0])))
+    log_probabilities = ops.gather(log_softmax(x), at, number(float("nan")), dims=dims, slice_sizes=(1, 1), mode="fill")
+    return ops.neg(ops.div(ops.reduce_sum(log_probabilities, axes=(0,)), number(x.type.shape[0])))
 
 
 def adam(p: Any, m: Any, v: Any, g: Any, t: Any) -> tuple[Any, Any, Any]:
@@ -114,5 +114,5 @@ def attention(q: Any, k: Any, v: Any) -> Any:
     shape = scores.type.shape
     rows = ops.iota(shape=shape, axis=2, dtype=dtypes.i32)
     cols = ops.iota(shape=shape, axis=3, dtype=dtypes.i32)
-    masked = ops.select(ops.ge(rows, cols), scores, number(-1e30))
-    return ops.dot_general(softmax(masked), v, dimension_numbers=(((3,), (2,)), ((0, 1), (0, 1))))
+    masked_scores = ops.select(ops.ge(rows, cols), scores, number(-1e30))
+    return ops.dot_general(softmax(masked_scores), v, dimension_numbers=(((3,), (2,)), ((0, 1), (0, 1))))

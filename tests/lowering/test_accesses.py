@@ -72,12 +72,12 @@ def test_bits_of_truth_are_written_four_at_a_time():
 
 
 def test_halves_that_are_copied_keep_their_bits():
-    copied = text("vectors(4, lanes=1)", lambda x: rnp.broadcast_to(x, (3, 64)), of(dtypes.bf16, 64))
+    source = text("vectors(4, lanes=1)", lambda x: rnp.broadcast_to(x, (3, 64)), of(dtypes.bf16, 64))
 
-    assert "rune_bf16" not in copied
+    assert "rune_bf16" not in source
 
 
-def test_what_lies_at_places_is_read_behind_them(expect):
+def test_elements_at_loaded_positions_are_read_after_the_positions(expect):
     expect(
         to_text(code("vectors(2, lanes=1)", lambda x, i: x[i] * 2.0, f32(6, 4), of(dtypes.i32, 3))),
         """

@@ -46,9 +46,9 @@ def copies(program: Program) -> int:
     return sum(e.primitive is in_memory for e in program.equations)
 
 
-def holds(program: Program, changed: Program) -> None:
+def holds(program: Program, rewrite: Program) -> None:
     args = random_arguments(program)
-    agree(evaluate(program, args), evaluate(changed, args), relative=2.0**-7)
+    agree(evaluate(program, args), evaluate(rewrite, args), relative=2.0**-7)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
@@ -56,63 +56,63 @@ def holds(program: Program, changed: Program) -> None:
 def test_the_product_of_odd_matrices_stays_the_same(layout: str, dtype: np.dtype):
     numbers, first, second = LAYOUTS[layout]
 
-    program, changed = aligned(dot(numbers), of(dtype, *first), of(dtype, *second), target=ONE)
+    program, rewrite = aligned(dot(numbers), of(dtype, *first), of(dtype, *second), target=ONE)
 
-    assert all(shape[-1] % 8 == 0 for shapes in dot_types(changed) for shape in shapes)
-    assert changed.output_types == program.output_types
-    holds(program, changed)
+    assert all(shape[-1] % 8 == 0 for shapes in dot_types(rewrite) for shape in shapes)
+    assert rewrite.output_types == program.output_types
+    holds(program, rewrite)
 
 
 def test_a_batch_of_odd_matrices_stays_the_same():
     def function(a: Any, b: Any) -> Any:
         return ops.dot_general(a, b, dimension_numbers=(((2,), (1,)), ((0,), (0,))))
 
-    program, changed = aligned(function, of(dtypes.bf16, 3, 263, 269), of(dtypes.bf16, 3, 269, 271), target=ONE)
+    program, rewrite = aligned(function, of(dtypes.bf16, 3, 263, 269), of(dtypes.bf16, 3, 269, 271), target=ONE)
 
-    assert dot_types(changed) == [[(3, 263, 320), (3, 320, 320)]]
-    holds(program, changed)
+    assert dot_types(rewrite) == [[(3, 263, 320), (3, 320, 320)]]
+    holds(program, rewrite)
 
 
 def test_the_rows_of_a_transposed_operand_are_those_of_its_memory():
     def function(a: Any, b: Any) -> Any:
         return dot(AB)(a, b.T)
 
-    program, changed = aligned(function, of(dtypes.bf16, 263, 280), of(dtypes.bf16, 271, 280), target=ONE)
-    assert copies(changed) == 0
+    program, rewrite = aligned(function, of(dtypes.bf16, 263, 280), of(dtypes.bf16, 271, 280), target=ONE)
+    assert copies(rewrite) == 0
 
-    program, changed = aligned(function, of(dtypes.bf16, 263, 269), of(dtypes.bf16, 271, 269), target=ONE)
-    copied = [e.results[0].type.shape for e in changed.equations if e.primitive is in_memory]
-    assert copied == [(263, 320), (271, 320)]
-    holds(program, changed)
+    program, rewrite = aligned(function, of(dtypes.bf16, 263, 269), of(dtypes.bf16, 271, 269), target=ONE)
+    copy_shapes = [e.results[0].type.shape for e in rewrite.equations if e.primitive is in_memory]
+    assert copy_shapes == [(263, 320), (271, 320)]
+    holds(program, rewrite)
 
 
-def test_axes_that_are_walked_as_one_need_no_whole_pieces_of_their_own():
+def test_axes_that_are_walked_as_one_need_no_alignment_of_their_own():
     def function(a: Any, b: Any) -> Any:
         return ops.dot_general(a, b, dimension_numbers=(((1, 2), (0, 1)), ((), ())))
 
-    _, changed = aligned(function, of(dtypes.bf16, 264, 64, 3), of(dtypes.bf16, 64, 3, 264), target=ONE)
+    _, rewrite = aligned(function, of(dtypes.bf16, 264, 64, 3), of(dtypes.bf16, 64, 3, 264), target=ONE)
 
-    assert copies(changed) == 0
+    assert copies(rewrite) == 0
 
 
 def test_two_products_of_one_operand_share_its_copy():
     def function(a: Any, b: Any, c: Any) -> Any:
         return [dot(ABT)(a, b), dot(ABT)(a, c)]
 
-    _, changed = aligned(function, *[of(dtypes.bf16, n, 269) for n in (263, 280, 272)], target=ONE)
+    _, rewrite = aligned(function, *[of(dtypes.bf16, n, 269) for n in (263, 280, 272)], target=ONE)
 
-    assert len(dot_types(changed)) == 2
-    assert copies(changed) == 3
+    assert len(dot_types(rewrite)) == 2
+    assert copies(rewrite) == 3
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.0], ids=str)
-def test_a_special_value_reaches_its_own_row_alone(value: float):
-    program, changed = aligned(dot(AB), of(dtypes.bf16, 263, 269), of(dtypes.bf16, 269, 271), target=ONE)
+def test_a_special_value_reaches_only_its_own_row(value: float):
+    program, rewrite = aligned(dot(AB), of(dtypes.bf16, 263, 269), of(dtypes.bf16, 269, 271), target=ONE)
     a, b = random_arguments(program)
     a = np.asarray(a).copy()
     a[262, 268] = ml_dtypes.bfloat16(value)
 
-    before, after = (np.asarray(evaluate(p, [a, b])[0], np.float32) for p in (program, changed))
+    before, after = (np.asarray(evaluate(p, [a, b])[0], np.float32) for p in (program, rewrite))
 
     np.testing.assert_allclose(after, before, rtol=2.0**-7, atol=2.0**-7)
 
@@ -128,12 +128,12 @@ def test_a_special_value_reaches_its_own_row_alone(value: float):
     ids=["small", "whole pieces", "not units", "open size"],
 )
 def test_a_product_that_gains_nothing_stays(a: ArrayType, b: ArrayType):
-    program, changed = aligned(dot(AB), a, b)
+    program, rewrite = aligned(dot(AB), a, b)
 
-    assert changed.equations == program.equations
+    assert rewrite.equations == program.equations
 
 
-def test_a_sum_over_a_vocabulary_goes_through_units_and_no_registers():
+def test_a_sum_over_a_vocabulary_uses_matrix_units_and_no_registers():
     program = program_of(dot(AB), of(dtypes.bf16, 8192, 50_257), of(dtypes.bf16, 50_257, 768))
 
     codes = stages(program, TEAMS).codes

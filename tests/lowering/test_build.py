@@ -182,18 +182,18 @@ DOT_SIZES = [(64, 48, 32), (67, 48, 32), (65, 33, 7), (9, 70, 3), (1, 64, 16), (
 
 @pytest.mark.parametrize("device", [PLAIN, OPENCL], ids=["llvm", "opencl"])
 @pytest.mark.parametrize(("numbers", "size"), list(itertools.product((AB, ABT, ATB), DOT_SIZES)), ids=str)
-def test_a_dot_is_right_whatever_the_remainder(numbers, size, device):
+def test_a_dot_is_right_for_any_remainder(numbers, size, device):
     hold(dot(numbers), *shapes(numbers, *size), device=device)
 
 
 def test_rows_of_a_dot_are_tiled_and_the_rest_is_done_one_by_one():
     even = code_of(dot(AB), f32(64, 32), f32(32, 48))
-    ragged = code_of(dot(AB), f32(67, 32), f32(32, 48))
+    odd = code_of(dot(AB), f32(67, 32), f32(32, 48))
 
     assert grid(even) == [8, 48]
-    assert grid(ragged) == [9, 48]
+    assert grid(odd) == [9, 48]
     assert not any(isinstance(s, If) for s in walk(even.body))
-    assert any(isinstance(s, If) for s in walk(ragged.body))
+    assert any(isinstance(s, If) for s in walk(odd.body))
 
 
 def test_the_epilogue_of_a_tiled_dot_is_done_for_every_row():
@@ -287,7 +287,7 @@ def aliases(text: str) -> tuple[tuple[str, str], ...]:
     return build_by_default(parse(text), PLAIN).code.aliases
 
 
-def test_an_output_may_lie_where_its_operand_is_read_at_the_same_place():
+def test_an_output_may_overwrite_an_operand_that_is_read_at_the_same_index():
     assert aliases("""
         kernel f(x0: f32[4,5]) -> (y0: f32[4,5]) {
           for i0 in 4, i1 in 5 parallel {

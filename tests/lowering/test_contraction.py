@@ -32,7 +32,7 @@ def test_products_are_separate_where_fma_is_done_in_software():
     assert "contract" not in to_text(code)
 
 
-def test_nothing_changes_where_fma_is_there_or_nobody_knows():
+def test_nothing_changes_if_fma_is_available_or_unknown():
     for target in (FUSING, reference.TARGET):
         code = parse(DOT)
         assert separate_products(target).run(code) is code
@@ -45,18 +45,18 @@ def test_the_sum_is_the_same_but_for_its_rounding():
     near(np.array([x @ x]), z, relative=1e-6, why="eight products and sums")
 
 
-def test_another_type_than_the_one_that_is_told_is_not_assumed():
+def test_a_fused_multiply_add_is_assumed_only_for_the_targets_dtypes():
     assert FUSING.has("fma", dtypes.f32)
     assert not FUSING.has("fma", dtypes.f64)
     assert reference.TARGET.has("fma", dtypes.f64)
 
 
-def test_what_a_driver_tells_is_shown_by_operation():
+def test_the_abilities_that_a_driver_reports_are_listed_by_operation():
     assert abilities(FUSING) == ("32 threads in step", "fma f32")
     assert abilities(reference.TARGET) == ()
 
 
-def test_devices_compute_with_what_they_say_that_they_have():
+def test_devices_have_the_dtypes_of_the_operations_that_they_announce():
     for device in rune.devices():
         fused_dtypes = {dtype for operation, dtype in device.target.native if operation == "fma"}
         assert fused_dtypes <= device.target.program_dtypes | {dtypes.f16, dtypes.bf16}

@@ -51,7 +51,7 @@ TARGET = Target(
 
 @pytest.fixture
 def nvrtc() -> Any:
-    """The compiler, where there is a wheel of it."""
+    """The compiler, if its wheel is installed."""
     return pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
 
 
@@ -211,7 +211,7 @@ def test_narrow_floats_are_computed_in_float(expect):
     )
 
 
-def test_what_may_be_written_meanwhile_is_neither_restrict_nor_read_only():
+def test_an_aliased_parameter_is_neither_restrict_nor_read_only():
     text = "code f(x: read f32[8], y: write f32[8]) aliases x = y { store y[0] = x[0] }"
 
     assert "restrict__ x" not in kernel(text)
@@ -247,19 +247,19 @@ def test_literals_are_exact(value: Any, dtype: np.dtype, text: str):
 def test_integers_wrap_in_unsigned_types():
     one = const(1, dtypes.i32)
 
-    added = Expressions({}, CUDA_C).expr(Op("add", (one, one), dtypes.i32))
+    addition = Expressions({}, CUDA_C).expr(Op("add", (one, one), dtypes.i32))
 
-    assert added == "(int)((unsigned int)1 + (unsigned int)1)"
+    assert addition == "(int)((unsigned int)1 + (unsigned int)1)"
 
 
-def test_what_the_language_lacks_is_refused():
+def test_a_dtype_that_the_language_lacks_is_refused():
     text = "code f(x: read c64[8], y: write c64[8]) { store y[0] = x[0] }"
 
     with pytest.raises(DtypeError, match="render: cannot use c64 in CUDA C"):
         kernel(text)
 
 
-# --- what the compiler makes of it ------------------------------------------------------------
+# --- compilation by NVRTC ---------------------------------------------------------------------
 
 
 def ptx(text: str) -> str:
@@ -301,19 +301,19 @@ code big(x: read f32[32], y: write f32[32]) {
 
 
 def test_a_workgroup_that_shares_more_than_may_be_declared_takes_it_from_the_launch():
-    rendered = render(parse(POOLED), CUDA_C)
+    source = render(parse(POOLED), CUDA_C)
 
-    assert rendered.shared_bytes == 4 * 12288 + 16
-    assert "extern __shared__ __align__(1024) unsigned char _pool[];" in rendered.text
-    assert "float* tile = (float*)(_pool + 0);" in rendered.text
-    assert "unsigned char* few = (unsigned char*)(_pool + 49152);" in rendered.text
+    assert source.shared_bytes == 4 * 12288 + 16
+    assert "extern __shared__ __align__(1024) unsigned char _pool[];" in source.text
+    assert "float* tile = (float*)(_pool + 0);" in source.text
+    assert "unsigned char* few = (unsigned char*)(_pool + 49152);" in source.text
 
 
 def test_a_workgroup_that_shares_less_declares_it():
-    rendered = render(parse(POOLED.replace("12288", "8")), CUDA_C)
+    source = render(parse(POOLED.replace("12288", "8")), CUDA_C)
 
-    assert rendered.shared_bytes == 0
-    assert "__shared__ __align__(16) float tile[8];" in rendered.text
+    assert source.shared_bytes == 0
+    assert "__shared__ __align__(16) float tile[8];" in source.text
 
 
 def test_shared_memory_beyond_what_may_be_declared_compiles(nvrtc: Any):
@@ -323,11 +323,11 @@ def test_shared_memory_beyond_what_may_be_declared_compiles(nvrtc: Any):
 def test_a_source_that_is_refused_is_shown_with_numbered_lines(nvrtc: Any):
     bad = 'extern "C" __global__ void run_bad() {\n  undeclared = 1;\n}\n'
 
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(CompileError) as error:
         compile_source(bad, "bad", "sm_80")
 
-    assert "cuda: cannot compile bad for sm_80 (line 2: identifier " in str(caught.value)
-    assert ">   2    undeclared = 1;" in str(caught.value)
+    assert "cuda: cannot compile bad for sm_80 (line 2: identifier " in str(error.value)
+    assert ">   2    undeclared = 1;" in str(error.value)
 
 
 @pytest.mark.parametrize("arch", [*ARCHITECTURES, "compute_90"])
@@ -336,7 +336,7 @@ def test_the_kernels_of_the_executor_compile(nvrtc: Any, arch: str):
     assert compile_source(CONDITIONS, "conditions of graphs", arch)
 
 
-def test_the_compiler_tells_its_version_with_the_patch_number(nvrtc: Any):
+def test_the_compiler_reports_its_version_with_the_patch_number(nvrtc: Any):
     full_version.cache_clear()
 
     assert re.fullmatch(r"{}\.{}\.\d+".format(*version()), full_version())
@@ -358,7 +358,7 @@ def test_every_example_compiles(nvrtc: Any, arch: str):
 
 
 FAMILIES = sorted({p.family for p in ops.PRIMITIVES})
-# Of the older architecture a few: the text is the same, but for what multiplies matrices.
+# A few for the older architecture: the text differs only in products of matrices.
 OLDER = ["contraction", *one_in(5, FAMILIES)]
 PRIMITIVES_OF = [(f, arch) for arch in ARCHITECTURES for f in (FAMILIES if arch == "sm_90" or IS_WHOLE else OLDER)]
 
@@ -377,8 +377,8 @@ def kernels_of(family: str) -> tuple[Rendered, ...]:
     """The kernels that the samples of a family become, each with a name of its own."""
     kernels = []
     for primitive in ops.PRIMITIVES:
-        chosen = [s for s in samples(primitive) if is_taken(s)] if primitive.family == family else []
-        for code in lowered(chosen).values() if chosen else ():
+        candidates = [s for s in samples(primitive) if is_taken(s)] if primitive.family == family else []
+        for code in lowered(candidates).values() if candidates else ():
             kernels.append(render(replace(code, name=f"{primitive.name}_{code.name}"), CUDA_C))
     return tuple(kernels)
 
@@ -388,14 +388,14 @@ def is_taken(sample: Sample) -> bool:
     return {t.dtype for t in (*sample.types, out)} <= TARGET.program_dtypes
 
 
-def lowered(chosen: Sequence[Sample]) -> Any:
+def lowered(candidates: Sequence[Sample]) -> Any:
     """The kernels of one program with all samples of a primitive."""
-    counts = [len(s.operands) for s in chosen]
+    counts = [len(s.operands) for s in candidates]
 
     def everything(*flat: Any) -> list[Any]:
         remaining = iter(flat)
         operands = [[next(remaining) for _ in range(n)] for n in counts]
-        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, operands, strict=True)]
+        return [s.primitive(*xs, **s.params) for s, xs in zip(candidates, operands, strict=True)]
 
-    types = [t for s in chosen for t in s.types]
+    types = [t for s in candidates for t in s.types]
     return lower(program_of(everything, *types), TARGET).kernels

@@ -111,8 +111,8 @@ def test_rows_are_exchanged_as_lapack_does(run: Any, shape: tuple[int, int], dty
     lu, pivots, order = run(rune.lax.linalg.lu, a)
 
     for lane in range(2):
-        exact, wanted = scipy.linalg.lu_factor(a[lane].astype(np.float64))
-        np.testing.assert_array_equal(pivots[lane], wanted)
+        exact, exact_pivots = scipy.linalg.lu_factor(a[lane].astype(np.float64))
+        np.testing.assert_array_equal(pivots[lane], exact_pivots)
         scale = np.abs(exact).max()
         near(exact / scale, lu[lane] / scale, relative=0, absolute=10 * precision(dtype), why="rounding")
         unit = np.tril(lu[lane][:, : min(m, n)], -1) + np.eye(m, min(m, n))
@@ -124,14 +124,14 @@ def test_columns_of_zeros_are_eliminated_as_by_loops(run: Any):
     a = np.random.default_rng(0).normal(size=(2, 40, 40)).astype(np.float32)
     a[0, :, 35], a[1] = 0, 0
 
-    ours = run(rune.lax.linalg.lu, a)
-    theirs = run(rune.lax.linalg.lu, a, device=replace(TARGET, threads_per_workgroup=64))
+    by_groups = run(rune.lax.linalg.lu, a)
+    by_loops = run(rune.lax.linalg.lu, a, device=replace(TARGET, threads_per_workgroup=64))
 
-    for x, y in zip(ours, theirs, strict=True):
+    for x, y in zip(by_groups, by_loops, strict=True):
         near(y.astype(np.float64), x.astype(np.float64), relative=1e-4, absolute=1e-4, why="another order")
 
 
-def test_nan_reaches_what_is_made_of_it_alone(run: Any):
+def test_a_nan_reaches_only_what_depends_on_it(run: Any):
     a = np.random.default_rng(0).normal(size=(40, 40)).astype(np.float32)
     a[20, 33] = np.nan
 
@@ -143,7 +143,7 @@ def test_nan_reaches_what_is_made_of_it_alone(run: Any):
     assert np.isnan(lu[at:, 33]).all()
 
 
-def test_whatever_has_no_written_kernels_goes_by_loops():
+def test_factorisations_without_written_kernels_use_loops():
     n = rune.dims.symbol("n", 1, 64)
     open_size = stages(rune.make_program(rnp.linalg.cholesky)(rune.ShapeDtypeStruct((n, n), "f32")), H100)
     complex_ = lowered(rnp.linalg.cholesky, positive(40, np.complex64))

@@ -36,10 +36,10 @@ def copies(program: Program) -> list[tuple]:
     return [e.results[0].type.shape for e in program.equations if e.primitive is in_memory]
 
 
-def holds(program: Program, changed: Program) -> None:
-    assert changed.output_types == program.output_types
+def holds(program: Program, rewrite: Program) -> None:
+    assert rewrite.output_types == program.output_types
     args = random_arguments(program)
-    agree(evaluate(program, args), evaluate(changed, args), relative=2.0**-7)
+    agree(evaluate(program, args), evaluate(rewrite, args), relative=2.0**-7)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
@@ -47,31 +47,31 @@ def holds(program: Program, changed: Program) -> None:
     ("numbers", "first", "second"),
     [(AB, (131, 257), (257, 67)), (ABT, (131, 257), (67, 257)), (ATB, (257, 131), (257, 67))],
 )
-def test_a_factor_that_is_computed_lies_in_memory(numbers: Any, first: tuple, second: tuple, dtype: np.dtype):
+def test_a_computed_factor_is_materialized(numbers: Any, first: tuple, second: tuple, dtype: np.dtype):
     def function(a: Any, b: Any) -> Any:
         return dot(numbers)(ops.mul(a, np.asarray(0.5).astype(dtype)), b)
 
-    program, changed = fed(function, of(dtype, *first), of(dtype, *second))
+    program, rewrite = fed(function, of(dtype, *first), of(dtype, *second))
 
-    assert copies(changed) == [first]
-    holds(program, changed)
+    assert copies(rewrite) == [first]
+    holds(program, rewrite)
 
 
-def test_a_factor_that_is_rounded_from_f32_lies_in_memory():
+def test_a_factor_rounded_from_f32_is_materialized():
     def function(a: Any, b: Any) -> Any:
         return dot(AB)(ops.convert(a, dtype=BF16), b)
 
-    program, changed = fed(function, f32(131, 257), of(BF16, 257, 67))
+    program, rewrite = fed(function, f32(131, 257), of(BF16, 257, 67))
 
-    assert copies(changed) == [(131, 257)]
-    holds(program, changed)
+    assert copies(rewrite) == [(131, 257)]
+    holds(program, rewrite)
 
 
-def test_what_is_in_memory_is_not_copied_whatever_its_order():
-    _, changed = fed(lambda a, b: dot(AB)(a.T, b), of(BF16, 257, 131), of(BF16, 257, 67))
-    assert copies(changed) == []
-    _, changed = fed(lambda a, b: dot(AB)(dot(AB)(a, b), a), of(BF16, 257, 257), of(BF16, 257, 257))
-    assert copies(changed) == []
+def test_an_operand_in_memory_of_any_order_is_not_copied():
+    _, rewrite = fed(lambda a, b: dot(AB)(a.T, b), of(BF16, 257, 131), of(BF16, 257, 67))
+    assert copies(rewrite) == []
+    _, rewrite = fed(lambda a, b: dot(AB)(dot(AB)(a, b), a), of(BF16, 257, 257), of(BF16, 257, 257))
+    assert copies(rewrite) == []
 
 
 def test_heads_that_are_joined_to_rows_are_copied():
@@ -79,10 +79,10 @@ def test_heads_that_are_joined_to_rows_are_copied():
         rows = ops.reshape(ops.transpose(a, permutation=(1, 0, 2)), shape=(131, 4 * 48))
         return dot(AB)(rows, b)
 
-    program, changed = fed(function, of(BF16, 4, 131, 48), of(BF16, 192, 67))
+    program, rewrite = fed(function, of(BF16, 4, 131, 48), of(BF16, 192, 67))
 
-    assert copies(changed) == [(131, 192)]
-    holds(program, changed)
+    assert copies(rewrite) == [(131, 192)]
+    holds(program, rewrite)
 
 
 def test_two_products_share_a_factor():
@@ -90,10 +90,10 @@ def test_two_products_share_a_factor():
         factor = ops.tanh(a)
         return dot(AB)(factor, b), dot(ATB)(factor, factor)
 
-    program, changed = fed(function, of(BF16, 131, 257), of(BF16, 257, 67))
+    program, rewrite = fed(function, of(BF16, 131, 257), of(BF16, 257, 67))
 
-    assert copies(changed) == [(131, 257)]
-    holds(program, changed)
+    assert copies(rewrite) == [(131, 257)]
+    holds(program, rewrite)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_two_products_share_a_factor():
     ],
 )
 def test_few_rows_columns_or_products_are_not_worth_it(rows: int, sums: int, columns: int, count: int):
-    _, changed = fed(lambda a, b: dot(AB)(ops.neg(a), b), of(BF16, rows, sums), of(BF16, sums, columns))
+    _, rewrite = fed(lambda a, b: dot(AB)(ops.neg(a), b), of(BF16, rows, sums), of(BF16, sums, columns))
 
-    assert len(copies(changed)) == count
+    assert len(copies(rewrite)) == count
 
 
 def test_only_products_of_halves_on_devices_with_units_ask_for_it():
@@ -131,11 +131,11 @@ def of_rows(x: Any, b: Any, i: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "index"), [(of_window, i32()), (of_rows, i32(130))])
-def test_what_begins_at_a_place_that_memory_holds_is_copied(function: Any, index: ArrayType):
-    program, changed = fed(function, f32(999, 257), f32(257, 67), index)
+def test_a_slice_at_a_position_read_from_memory_is_copied(function: Any, index: ArrayType):
+    program, rewrite = fed(function, f32(999, 257), f32(257, 67), index)
 
-    assert copies(changed) == [(130, 257)]
-    holds(program, changed)
+    assert copies(rewrite) == [(130, 257)]
+    holds(program, rewrite)
 
 
 @pytest.mark.parametrize("rows", [1, 15])
@@ -160,7 +160,7 @@ def gated(x: Any, gate: Any, up: Any, down: Any) -> Any:
 
 def test_a_gated_network_multiplies_on_units_throughout():
     types = [of(BF16, *shape) for shape in ((512, 256), (256, 1024), (256, 1024), (1024, 256))]
-    lowered = stages(program_of(gated, *types), TEAMS)
+    lowering = stages(program_of(gated, *types), TEAMS)
 
-    on_units = [any(isinstance(s, MatrixProduct) for s in walk(code.body)) for code in lowered.codes.values()]
+    on_units = [any(isinstance(s, MatrixProduct) for s in walk(code.body)) for code in lowering.codes.values()]
     assert on_units.count(True) == 3

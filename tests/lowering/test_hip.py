@@ -63,7 +63,7 @@ def test_kernels_are_those_of_cuda():
         assert render(parse(text), HIP) == render(parse(text), CUDA_C)
 
 
-def test_the_dialects_differ_in_their_name_first_lines_half_type_subgroups_units_and_copies_alone():
+def test_the_dialects_differ_only_in_name_first_lines_half_type_subgroups_units_and_copies():
     different = {f.name for f in fields(HIP) if getattr(HIP, f.name) != getattr(CUDA_C, f.name)}
 
     assert different == {
@@ -84,5 +84,5 @@ def test_the_dialects_differ_in_their_name_first_lines_half_type_subgroups_units
     }
 
 
-def test_the_dialect_says_that_it_is_unverified():
+def test_the_dialect_is_marked_as_unverified():
     assert "UNVERIFIED" in str(hip.__doc__)

@@ -82,8 +82,8 @@ def test_the_passes_neither_drop_nor_merge_a_side_effect():
         return x
 
     def effectful(x: Any) -> Any:
-        jitted = rune.jit(lambda v: rune.io_callback(note, F32, v))  # twice the same program
-        return function(jitted(x) + jitted(x) + function(x))
+        inner = rune.jit(lambda v: rune.io_callback(note, F32, v))  # twice the same program
+        return function(inner(x) + inner(x) + function(x))
 
     program = decompose(rune.make_program(effectful)(1.0))
 
@@ -126,7 +126,7 @@ def test_loops_and_branches_carry_the_token():
         assert tokens[-1] in after.operands
 
 
-def test_a_program_without_side_effects_comes_back_as_it_is():
+def test_a_program_without_side_effects_is_returned_unchanged():
     program = decompose(rune.make_program(lambda x: rune.pure_callback(note, F32, x))(1.0))
 
     assert in_order(program) is program

@@ -45,16 +45,16 @@ def test_a_concatenation_of_many_pieces_becomes_a_tree(count: int, sizes: list[i
     assert joins(count) == sizes
 
 
-def test_a_concatenation_of_a_hundred_arrays_is_no_kernel_of_a_hundred_buffers():
+def test_a_concatenation_of_a_hundred_arrays_needs_no_kernel_with_a_hundred_buffers():
     kernels = stages(joined(100), PLAIN).kernels.kernels.values()
 
     assert max(len(k.inputs) + len(k.outputs) for k in kernels) <= cost.MAX_BUFFERS + 1
 
 
 def test_equal_runs_of_pieces_share_one_kernel():
-    lowered = stages(joined(MOST * MOST), PLAIN)
+    lowering = stages(joined(MOST * MOST), PLAIN)
 
-    assert (len(lowered.kernels.steps), len(lowered.kernels.kernels)) == (MOST + 1, 2)
+    assert (len(lowering.kernels.steps), len(lowering.kernels.kernels)) == (MOST + 1, 2)
 
 
 @given(
@@ -66,17 +66,17 @@ def test_many_pieces_of_any_sizes_are_joined_as_numpy_does(sizes: list[int], axi
     draw = np.random.default_rng(seed)
     pieces = [draw.normal(size=(2, n) if axis else (n, 2)).astype(np.float32) for n in sizes]
 
-    joined = rune.jit(lambda xs: rnp.concatenate(xs, axis=axis))(pieces)
+    result = rune.jit(lambda xs: rnp.concatenate(xs, axis=axis))(pieces)
 
-    np.testing.assert_array_equal(joined, np.concatenate(pieces, axis))
+    np.testing.assert_array_equal(result, np.concatenate(pieces, axis))
 
 
 def test_slices_of_one_array_are_stacked_in_another_order():
     x, order = np.arange(1300.0, dtype=np.float32).reshape(650, 2), np.arange(650)[::-1]
 
-    joined = rune.jit(lambda x: rnp.stack([x[i] for i in order]))(x)
+    stack = rune.jit(lambda x: rnp.stack([x[i] for i in order]))(x)
 
-    np.testing.assert_array_equal(joined, x[order])
+    np.testing.assert_array_equal(stack, x[order])
 
 
 def test_each_of_many_pieces_gets_its_part_of_the_gradient():

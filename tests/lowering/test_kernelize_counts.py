@@ -124,7 +124,7 @@ def test_a_large_dot_is_a_routine_and_its_epilogue_a_kernel():
     assert counts(function, f32(B, 128), f32(128, M), f32(M), target=WITH_DOT) == (1, 1)
 
 
-def test_a_small_dot_is_generated_although_there_is_a_routine():
+def test_a_small_dot_is_generated_even_if_a_routine_exists():
     assert counts(models.dot, f32(4, 8), f32(8, 4), target=WITH_DOT) == (1, 0)
 
 
@@ -144,8 +144,8 @@ def test_attention_with_routines_is_two_calls_and_the_softmax():
 
 def test_a_diamond_is_one_kernel():
     def diamond(x):
-        shared = ops.exp(x)
-        return ops.add(ops.mul(shared, number(2)), ops.neg(shared))
+        y = ops.exp(x)
+        return ops.add(ops.mul(y, number(2)), ops.neg(y))
 
     assert counts(diamond, f32(B, N)) == (1, 0)
 
@@ -176,7 +176,7 @@ def test_a_path_through_another_kernel_keeps_two_apart():
     assert whys == {"the result of a reduction is not read row by row"}
 
 
-def test_inputs_literals_and_duplicates_as_results_need_no_kernel_of_their_own():
+def test_inputs_literals_and_duplicates_as_results_need_no_kernel():
     def function(x):
         y = ops.neg(x)
         return x, y, y, ops.reshape(y, shape=(B * N,))

@@ -20,7 +20,7 @@ on_every_executor = pytest.mark.parametrize("device", COMPUTING)
 X = np.arange(9, dtype=np.float32).reshape(3, 3)
 AT = np.arange(3)
 
-# Each gives a value and what is read of it along a diagonal.
+# Each returns a value and a function of its diagonal.
 BESIDE = {
     "diag": lambda m, x: (x * 2, m.diag(x * 2)),
     "einsum": lambda m, x: (x * 2, m.einsum("ii->i", x * 2)),
@@ -35,7 +35,7 @@ BESIDE = {
 
 @on_every_executor
 @pytest.mark.parametrize("name", BESIDE)
-def test_a_value_may_be_stored_beside_its_diagonal(name: str, device: str):
+def test_a_value_and_its_diagonal_may_both_be_stored(name: str, device: str):
     expected = [np.asarray(a) for a in BESIDE[name](np, X)]
 
     outputs = rune.jit(lambda x: BESIDE[name](rnp, x), device=device)(X)

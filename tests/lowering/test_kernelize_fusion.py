@@ -60,11 +60,11 @@ def test_few_elements_are_not_worth_a_kernel():
     assert not cost.is_worth_storing(20, loads=1, elements=10, evaluations=40)
 
 
-def test_whatever_is_very_dear_is_stored_even_then():
+def test_a_very_expensive_value_is_stored_even_if_it_is_read_little():
     assert cost.is_worth_storing(cost.MAX_AGAIN + 1, loads=0, elements=10, evaluations=20)
 
 
-def test_a_value_of_which_little_is_asked_is_not_stored():
+def test_a_value_that_is_read_little_is_not_stored():
     # A gather of a few rows of a large table.
     assert not cost.is_worth_storing(20, loads=1, elements=LARGE, evaluations=100)
 
@@ -135,8 +135,8 @@ def test_a_dear_operand_of_a_dot_is_stored_and_a_cheap_one_is_not():
 def test_a_stencil_of_dear_values_is_stored():
     def function(x):
         y = ops.exp(x)
-        shifted = [ops.slice_(y, start=(k,), limit=(LARGE - 4 + k,), stride=(1,)) for k in range(3)]
-        return ops.add(shifted[0], ops.add(shifted[1], shifted[2]))
+        windows = [ops.slice_(y, start=(k,), limit=(LARGE - 4 + k,), stride=(1,)) for k in range(3)]
+        return ops.add(windows[0], ops.add(windows[1], windows[2]))
 
     assert names(program_of(function, f32(LARGE))) == ["exp", "add"]
 
@@ -166,7 +166,7 @@ def test_groups_are_convex_and_hold_every_root_once(window: int, seed: int):
 
 @pytest.mark.parametrize("window", [groups.WINDOW, 7])
 @given(seed=st.integers(0, 1 << 20))
-def test_what_groups_depend_on_is_what_their_edges_lead_to(window: int, seed: int):
+def test_groups_depend_on_all_groups_that_their_edges_reach(window: int, seed: int):
     with mock.patch.object(groups, "WINDOW", window):
         state = grouped(seed, length=40)
 
@@ -200,7 +200,7 @@ def test_every_kernel_program_passes_its_check(window: int, seed: int):
         check(kernelize(random_program(seed, length=20), WITH_DOT))
 
 
-def test_a_sum_of_a_hundred_arrays_is_no_kernel_of_a_hundred_buffers():
+def test_a_sum_of_a_hundred_arrays_needs_no_kernel_with_a_hundred_buffers():
     program = program_of(lambda *xs: functools.reduce(ops.add, xs), *[f32(8)] * 100)
 
     kernels = kernelize(program, PLAIN).kernels.values()
@@ -222,7 +222,7 @@ def test_a_row_that_does_not_fit_scratch_is_computed_again():
     assert [type(s) for s in kernel.body] == [Reduce, Reduce, Write]
 
 
-def test_what_does_not_depend_on_the_row_is_computed_once_outside():
+def test_a_value_that_does_not_depend_on_the_column_is_computed_outside_the_inner_loop():
     program = program_of(models.layernorm, f32(64, 512), f32(512), f32(512))
 
     kernel = only_kernel(stages(program, PLAIN).kernels)
@@ -264,7 +264,7 @@ def reasons(function, *types, device=PLAIN) -> set[str]:
     return {n.why for n in kernelize(program_of(function, *types), device).not_fused}
 
 
-def test_reasons_are_given_for_what_is_not_fused():
+def test_explain_gives_reasons_for_kernels_that_are_not_fused():
     def dots(x, w):
         return models.dot(models.dot(x, w), w)
 
@@ -353,5 +353,7 @@ def test_thin_edges_do_not_take_the_parallel_points_of_what_they_surround(size: 
     rows = cost.parallel_rows(PLAIN.cores)
     for kernel in kernelize(program_of(padded, f32(size, size)), PLAIN).kernels.values():
         points = cost.count(tuple(a.size for a in kernel.domain))
-        written = max(points * cost.count(tuple(a.size for a in s.axes)) for s in kernel.body if isinstance(s, Write))
-        assert points >= rows or written <= cost.SMALL_WORK
+        write_count = max(
+            points * cost.count(tuple(a.size for a in s.axes)) for s in kernel.body if isinstance(s, Write)
+        )
+        assert points >= rows or write_count <= cost.SMALL_WORK

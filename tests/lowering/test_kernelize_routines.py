@@ -66,7 +66,7 @@ def test_transposed_and_reshaped_operands_are_read_where_they_lie():
     assert flags(function, f32(2, 48, 64), f32(96, 80)) == (True, False)
 
 
-def test_one_row_behind_a_moved_axis_of_one_is_read_where_it_lies():
+def test_one_row_after_a_moved_axis_of_one_is_read_in_place():
     def function(a, b):
         row = ops.reshape(ops.transpose(a, permutation=(0, 2, 1, 3)), shape=(1, 128))
         return ops.dot_general(row, b, dimension_numbers=(((1,), (1,)), ((), ())))
@@ -141,6 +141,6 @@ def test_routing_fires_only_for_targets_that_have_the_routine():
     program = program_of(dot((((1,), (0,)), ((), ()))), f32(64, 64), f32(64, 64))
 
     assert route_dots(program, PLAIN) is program
-    routed = route_dots(program, WITH_DOT)
-    check_program(routed)
-    assert [e.primitive.name for e in routed.equations] == ["routine_dot"]
+    with_routine = route_dots(program, WITH_DOT)
+    check_program(with_routine)
+    assert [e.primitive.name for e in with_routine.equations] == ["routine_dot"]

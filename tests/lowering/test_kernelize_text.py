@@ -77,7 +77,7 @@ def test_a_scatter_shows_its_order_and_condition(expect):
 
 
 @given(st.integers(0, 1 << 20))
-def test_what_is_printed_is_read_back(seed: int):
+def test_printed_text_is_read_back(seed: int):
     program = kernelize(random_program(seed, length=20), WITH_DOT)
 
     for kernel in program.kernels.values():
@@ -157,14 +157,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_check_says_what_is_wrong(what: str):
-    kernel = parse(REFUSED[what])
+@pytest.mark.parametrize("fault", REFUSED)
+def test_check_says_what_is_wrong(fault: str):
+    kernel = parse(REFUSED[fault])
 
     with pytest.raises(CheckError) as error:
         check_kernel(kernel)
 
-    assert what in str(error.value)
+    assert fault in str(error.value)
 
 
 def test_check_refuses_a_step_that_reads_too_early():

@@ -36,12 +36,12 @@ OPENCL = target(language="opencl")
 
 
 def hold_to_the_program(program, device, args, relative=1e-4):
-    lowered = stages(program, device, check=True)
+    lowering = stages(program, device, check=True)
     sizes = sizes_of(program, args)
     expected = evaluate(program, args)
 
-    agree(expected, run_kernel_program(lowered.kernels, args, sizes), relative)
-    agree(expected, run_plan(lowered.plan, args, sizes), relative)
+    agree(expected, run_kernel_program(lowering.kernels, args, sizes), relative)
+    agree(expected, run_plan(lowering.plan, args, sizes), relative)
 
 
 @pytest.mark.parametrize("device", [PLAIN, WITH_DOT, LITTLE_SCRATCH, OPENCL], ids=["llvm", "dot", "scratch", "opencl"])
@@ -82,8 +82,8 @@ def test_half_sums_accumulate_in_f32_from_end_to_end(size: int):
         ArrayType((size,), dtypes.bf16),
     )
 
-    lowered = stages(program, PLAIN, check=True)
-    (total,) = run_kernel_program(lowered.kernels, random_arguments(program))
+    lowering = stages(program, PLAIN, check=True)
+    (total,) = run_kernel_program(lowering.kernels, random_arguments(program))
 
     assert float(total) == size
 
@@ -126,7 +126,7 @@ SPECIAL = {
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_what_once_went_wrong(name: str):
+def test_a_program_that_once_went_wrong_is_right(name: str):
     function, shape = SPECIAL[name]
     program = program_of(function, ArrayType(shape, dtypes.f32))
 
@@ -169,14 +169,14 @@ SYMBOLIC = {
 
 @pytest.mark.parametrize("device", [PLAIN, WITH_DOT], ids=["generated", "routine"])
 @pytest.mark.parametrize("name", SYMBOLIC)
-def test_one_lowering_serves_every_size(name: str, device):
+def test_one_lowering_covers_every_size(name: str, device):
     function, shape = SYMBOLIC[name]
     program = program_of(function, ArrayType(shape, dtypes.f32))
-    lowered = stages(program, device, check=True)
+    lowering = stages(program, device, check=True)
 
     for a, b in ((1, 1), (2, 7), (5, 3), (100, 64)):
         args = random_arguments(program, n=a, m=b)
         sizes = sizes_of(program, args)
         expected = evaluate(program, args)
-        agree(expected, run_kernel_program(lowered.kernels, args, sizes), 2e-4)
-        agree(expected, run_plan(lowered.plan, args, sizes), 2e-4)
+        agree(expected, run_kernel_program(lowering.kernels, args, sizes), 2e-4)
+        agree(expected, run_plan(lowering.plan, args, sizes), 2e-4)

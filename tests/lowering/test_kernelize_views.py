@@ -219,7 +219,7 @@ def test_many_ranges_of_one_axis_are_one_guarded_write():
     assert _writes(program_of(function, f32(3))) == 1
 
 
-def test_each_array_of_a_stack_of_rolled_ones_is_computed_alone():
+def test_each_array_of_a_stack_of_rolled_ones_is_computed_separately():
     def rolled(x, axis):
         n, start = x.type.shape[axis], [0, 0, 0]
         start[axis] = n - 1
@@ -233,7 +233,7 @@ def test_each_array_of_a_stack_of_rolled_ones_is_computed_alone():
     lines = to_text(only_kernel(kernelize(program_of(function, *[f32(1, 5, 7)] * 3), PLAIN))).splitlines()
     sources = [set(re.findall(r"x\d", line)) for line in lines if "write" in line]
 
-    assert [len(each) for each in sources] == [1] * 8
+    assert [len(arrays) for arrays in sources] == [1] * 8
 
 
 def test_a_window_at_a_literal_start_is_a_slice():

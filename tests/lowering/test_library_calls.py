@@ -65,7 +65,7 @@ def test_a_library_that_does_not_pay_is_not_called():
     assert primitives(lowered(twice, NUMPY)) == [ops.add]
 
 
-def test_without_an_expansion_a_device_asks_the_host_and_says_so_once():
+def test_without_an_expansion_a_device_asks_the_host_and_warns_once():
     twice = library("twice_on_the_host", expand=None)
 
     with pytest.warns(HostFallbackWarning, match="twice_on_the_host"):
@@ -89,17 +89,17 @@ def test_several_results_come_from_either_way(device: str):
     )
 
     for run in (both, rune.jit(both, device=device)):
-        doubled, integers = run(X)
+        double, integers = run(X)
 
-        assert np.array_equal(doubled, X + X)
+        assert np.array_equal(double, X + X)
         assert np.array_equal(integers, X.astype(np.int32))
 
 
 def test_complex_arrays_reach_the_library_whole():
-    flipped = library(reference=lambda x: x[::-1].conj().copy())
+    reverse = library(reference=lambda x: x[::-1].conj().copy())
     z = (X + 1j * X[::-1]).astype(np.complex64)
 
-    assert np.array_equal(rune.jit(lambda x: flipped(x) * 1.0)(z), z[::-1].conj())
+    assert np.array_equal(rune.jit(lambda x: reverse(x) * 1.0)(z), z[::-1].conj())
 
 
 # --- loops of expansions ------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_an_expansion_loops_on_every_device(device: Any):
     assert np.array_equal(outputs[1], np.full(5, 3))
 
 
-def test_a_loop_of_an_expansion_is_one_equation_whatever_its_length():
+def test_a_loop_of_any_length_in_an_expansion_is_one_equation():
     def run(x: Any, count: int) -> Any:
         return repeat(count, lambda i, y: [ops.add(y, x)], x)[0]
 

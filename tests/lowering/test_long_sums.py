@@ -35,9 +35,9 @@ SHAPES: dict[str, tuple[tuple[int, ...], Any]] = {
 def test_a_sum_of_ones_counts_them(device: str, name: str):
     shape, axis = SHAPES[name]
     axes = axis if isinstance(axis, tuple) else (axis,)
-    summed = rune.jit(lambda x: rnp.broadcast_to(x, shape).sum(axis), device=device)
+    program = rune.jit(lambda x: rnp.broadcast_to(x, shape).sum(axis), device=device)
 
-    total = np.asarray(summed(np.float32(1)))
+    total = np.asarray(program(np.float32(1)))
 
     expected = np.float32(np.prod([shape[a] for a in axes]))
     np.testing.assert_allclose(total, np.broadcast_to(expected, total.shape), rtol=1e-6)
@@ -56,15 +56,15 @@ OPEN_SUMS: dict[str, tuple[Any, int]] = {
 @pytest.mark.parametrize("name", OPEN_SUMS)
 @pytest.mark.parametrize("device", DEVICES if IS_WHOLE else DEVICES[:1])
 def test_a_sum_over_an_open_size_counts_its_ones(device: str, name: str):
-    summed, most = OPEN_SUMS[name]
-    jitted = rune.jit(
-        lambda x, a, b: summed(x, a.shape[0], b.shape[0]),
+    function, most = OPEN_SUMS[name]
+    program = rune.jit(
+        lambda x, a, b: function(x, a.shape[0], b.shape[0]),
         dims={"n": (1, None), "m": (1, None)},
         in_dims=(None, "n", "m"),
         device=device,
     )
     for n, m in [(1, 1), (4, 1024), (17, 241), (2**15, most)]:
-        total = jitted(np.float32(1), np.zeros(n, np.int8), np.zeros(m, np.int8))
+        total = program(np.float32(1), np.zeros(n, np.int8), np.zeros(m, np.int8))
 
         np.testing.assert_allclose(np.asarray(total), n * m, rtol=1e-6)
 

@@ -58,8 +58,8 @@ def powers(x: Any) -> Any:
     """A loop within a loop, the inner one as long as a condition holds."""
 
     def row(carry: Any, x: Any) -> Any:
-        doubled = control.while_loop(lambda v: rnp.sum(v * v) < 10.0, lambda v: v * 2.0 + 1.0, x)
-        return carry + doubled, control.fori_loop(0, 3, lambda i, v: v * x + i, doubled)
+        power = control.while_loop(lambda v: rnp.sum(v * v) < 10.0, lambda v: v * 2.0 + 1.0, x)
+        return carry + power, control.fori_loop(0, 3, lambda i, v: v * x + i, power)
 
     return control.scan(row, x[0] * 0.0, x)
 
@@ -108,7 +108,7 @@ def test_a_scan_is_a_loop_that_takes_and_puts_rows(expect):
     )
 
 
-def test_the_kernels_of_a_body_stand_within_the_loop(expect):
+def test_the_kernels_of_a_body_are_listed_inside_the_loop(expect):
     expect(
         lowered("while").text("kernels"),
         """
@@ -195,15 +195,15 @@ def test_every_pass_keeps_what_loops_and_branches_mean(name: str):
 
     for one in program_passes(PLAIN):
         program = one.run(program)
-        for wanted, result in zip(expected, eval_program(program, args), strict=True):
-            close(np.asarray(wanted), np.asarray(result), ulps=4, why="order of additions")
+        for reference, result in zip(expected, eval_program(program, args), strict=True):
+            close(np.asarray(reference), np.asarray(result), ulps=4, why="order of additions")
 
 
 # --- cost -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", [2, 1_000, 1_000_000])
-def test_a_loop_is_one_step_whatever_its_length(length: int):
+def test_a_loop_of_any_length_is_one_step(length: int):
     program = rune.make_program(running_sum)(rune.ArrayType((length, 4), dtypes.f32))
     every_stage = stages(program, WITH_DOT)
 
@@ -291,7 +291,7 @@ def hoisted(step: Callable[..., Any], *types: Any) -> Program:
     return hoist_loops(decompose(rune.make_program(run)(*types)))
 
 
-def test_what_is_dear_and_the_same_in_every_step_is_computed_before_the_loop(expect):
+def test_an_expensive_loop_invariant_is_computed_before_the_loop(expect):
     program = hoisted(lambda w, c, x: rnp.exp(w) * 2.0 * c + x, f32(4), f32(3, 4))
 
     expect(
@@ -354,7 +354,7 @@ def test_a_carry_in_one_slot_must_be_updated_in_place():
         check_overlap(_with_loop(plan, results=loop_of(plan).state))
 
 
-def test_the_null_executor_finds_a_body_that_reads_what_nobody_wrote():
+def test_the_null_executor_finds_a_body_that_reads_unwritten_memory():
     plan = lowered("nested").plan
     loop = loop_of(plan)
     later = tuple(s for s in loop.body.steps if not isinstance(s, Launch))
@@ -363,7 +363,7 @@ def test_the_null_executor_finds_a_body_that_reads_what_nobody_wrote():
         check_plan(_with_loop(plan, body=replace(loop.body, steps=later)))
 
 
-def test_a_branch_writes_the_same_results_whatever_its_number():
+def test_every_branch_writes_the_same_results():
     branch = next(s for s in lowered("switch").plan.steps if isinstance(s, Branch))
 
     assert [p.results for p in branch.branches] == [branch.branches[0].results] * 3
@@ -378,6 +378,6 @@ def test_a_const_that_nothing_reads_any_more_is_dropped_where_all_results_are_re
 
         return rune.while_loop(lambda c: c[0] < n, step, (0, x))
 
-    simplified = rune.explain(function)(np.zeros(5, np.float32), np.zeros(3, np.float32), np.int32(3))["simplified"]
+    program = rune.explain(function)(np.zeros(5, np.float32), np.zeros(3, np.float32), np.int32(3))["simplified"]
 
-    assert "loop %2, 0: i32[], %0 {" in str(simplified)
+    assert "loop %2, 0: i32[], %0 {" in str(program)

@@ -15,7 +15,7 @@ SUM, LARGEST = (CollectiveCall(primitive, (("axis_name", "data"),)) for primitiv
 
 @pytest.fixture
 def table() -> Table:
-    """That of two devices, of which the first has come to sum three numbers."""
+    """The table of two devices, the first of which waits to sum three numbers."""
     table = Table({"data": 2}, ("x:0", "x:1"))
     table._attend(0, SUM, [np.ones(3, np.float32)], [f32(3)])
     return table
@@ -28,6 +28,8 @@ def test_a_device_in_another_collective_is_refused_with_both(table: Table):
 
 @pytest.mark.parametrize("operand", [np.ones(2, np.float32), np.ones(3)], ids=["shape", "dtype"])
 def test_a_device_with_an_operand_of_another_type_is_refused_with_both(table: Table, operand: np.ndarray):
-    theirs = rf"{operand.dtype}\[{operand.size}\]"
-    with pytest.raises(CollectiveError, match=rf"psum over 'data': x:1 cannot meet x:0 \({theirs} and float32\[3\]\)"):
+    type_text = rf"{operand.dtype}\[{operand.size}\]"
+    with pytest.raises(
+        CollectiveError, match=rf"psum over 'data': x:1 cannot meet x:0 \({type_text} and float32\[3\]\)"
+    ):
         table.exchange(1, SUM, [operand], [f32(3)])

@@ -37,22 +37,22 @@ def blocks_of(lives: list[tuple[int, int, int]]) -> list[Block]:
     return [Block((), first, first + length, size * ALIGNMENT) for first, length, size in lives]
 
 
-@pytest.mark.parametrize("compared", [arena.MOST_COMPARED, 0])
+@pytest.mark.parametrize("most_compared", [arena.MOST_COMPARED, 0])
 @given(lives=lifetimes)
-def test_blocks_alive_together_never_share_a_byte(compared, lives):
-    with mock.patch.object(arena, "MOST_COMPARED", compared):
-        placed, total = place(blocks_of(lives))
+def test_blocks_alive_together_never_share_a_byte(most_compared, lives):
+    with mock.patch.object(arena, "MOST_COMPARED", most_compared):
+        placements, total = place(blocks_of(lives))
 
-    for n, a in enumerate(placed):
+    for n, a in enumerate(placements):
         assert a.offset % ALIGNMENT == 0
         assert a.offset + a.block.bytes <= total
-        for b in placed[n + 1 :]:
+        for b in placements[n + 1 :]:
             if a.block.first <= b.block.last and b.block.first <= a.block.last:
                 apart = a.offset + a.block.bytes <= b.offset or b.offset + b.block.bytes <= a.offset
                 assert apart
 
 
-def test_the_arena_is_hardly_larger_than_what_is_alive_at_once():
+def test_the_arena_is_hardly_larger_than_the_peak_of_live_bytes():
     ratios: list[Any] = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -60,8 +60,8 @@ def test_the_arena_is_hardly_larger_than_what_is_alive_at_once():
             (int(a), int(d), int(s))
             for a, d, s in zip(rng.integers(0, 60, 50), rng.geometric(0.2, 50), rng.integers(1, 200, 50))
         ]
-        placed, total = place(blocks_of(lives))
-        ratios.append(dims.evaluate(total, {}) / dims.evaluate(live_peak(placed), {}))
+        placements, total = place(blocks_of(lives))
+        ratios.append(dims.evaluate(total, {}) / dims.evaluate(live_peak(placements), {}))
 
     assert np.mean(ratios) <= 1.08
     assert np.quantile(ratios, 0.95) <= 1.15
@@ -80,9 +80,9 @@ def test_very_many_blocks_are_placed_in_the_order_of_their_steps_and_packed_well
     ends = (np.arange(count) + rng.geometric(0.05, count)).tolist()
     blocks = [Block((), k, end, size) for k, (end, size) in enumerate(zip(ends, sizes))]
 
-    placed, total = place(blocks)
+    placements, total = place(blocks)
 
-    assert dims.evaluate(total, {}) <= 1.3 * dims.evaluate(live_peak(placed), {})
+    assert dims.evaluate(total, {}) <= 1.3 * dims.evaluate(live_peak(placements), {})
 
 
 def test_the_work_of_placing_blocks_that_are_all_alive_is_about_linear():
@@ -195,7 +195,7 @@ def test_an_update_takes_the_donated_argument_before_any_other_memory():
     assert lower(program, WITH_DOT).arena_bytes == 0  # else the gradient lies in the result
 
 
-def test_what_a_result_takes_over_lies_in_the_result_from_the_start():
+def test_a_value_that_becomes_a_result_is_written_into_the_result_from_the_start():
     def function(x, w):
         return ops.tanh(models.dot(x, w))
 
@@ -259,7 +259,7 @@ def test_equal_symbolic_sizes_share_memory():
     assert dims.evaluate(plan.arena_bytes, {"n": 100}) == 2 * 100 * 64 * 4
 
 
-def test_a_size_that_no_argument_tells_is_an_error():
+def test_a_size_that_no_argument_determines_is_an_error():
     program = program_of(lambda x: ops.neg(x), ArrayType((n // 2,), dtypes.f32))
 
     with pytest.raises(DimensionError, match=r"the size n .*cannot be read off .*f32\[n//2\]"):
@@ -296,7 +296,7 @@ def test_check_finds_two_live_values_on_the_same_bytes():
         check_overlap(moved(plan, 1, first + 64))
 
 
-def test_an_output_of_a_call_that_nobody_reads_is_dead_after_it():
+def test_an_unread_output_of_a_call_is_dead_after_it():
     def call(target: Slot, source: Slot) -> Any:
         return replace(plan.steps[0], outputs=(target,), inputs=(source, source))
 
@@ -312,7 +312,7 @@ def test_an_output_of_a_call_that_nobody_reads_is_dead_after_it():
 
 
 @pytest.mark.parametrize(("count", "is_whole"), [(16, True), (15, False)])
-def test_an_output_of_a_kernel_that_nobody_reads_is_dead_after_it_if_all_of_it_was_written(count: int, is_whole: bool):
+def test_a_fully_written_unread_output_of_a_kernel_is_dead_after_it(count: int, is_whole: bool):
     code = parse(f"code k(x: read f32[16], y: write f32[16]) {{ for i in {count} grid {{ store y[i] = x[i] }} }}")
     x, result = Slot(Space.ARGUMENT, f32(16), 0), Slot(Space.RESULT, f32(16), 0)
     low, middle, high = (Slot(Space.ARENA, x.type, offset=offset) for offset in (0, 32, 128))
@@ -327,7 +327,7 @@ def test_an_output_of_a_kernel_that_nobody_reads_is_dead_after_it_if_all_of_it_w
         check_overlap(plan)
 
 
-def test_check_finds_a_read_of_what_was_never_written():
+def test_check_detects_a_read_of_unwritten_memory():
     plan = two_dots()
 
     with pytest.raises(CheckError, match="nothing was written there"):

@@ -46,9 +46,9 @@ def kinds(plan) -> list[str]:
     return [type(s).__name__ for s in plan.steps]
 
 
-def hold(function, *types, donated=()):
+def hold(function, *types, donate_argnums=()):
     program = program_of(function, *types)
-    plan = stages(program, WITH_DOT, donated, check=True).plan
+    plan = stages(program, WITH_DOT, donate_argnums, check=True).plan
     args = random_arguments(program)
     agree(evaluate(program, args), run_plan(plan, args), relative=1e-4)
     return plan
@@ -79,16 +79,16 @@ def test_a_scatter_into_a_value_that_is_needed_later_copies_it():
 
 
 def test_a_scatter_into_a_donated_argument_is_in_place():
-    plan = hold(scatter, f32(512, 64), i32(8, 1), f32(8, 64), donated=(0,))
+    plan = hold(scatter, f32(512, 64), i32(8, 1), f32(8, 64), donate_argnums=(0,))
 
     assert plan.donations == ((0, 0),)
 
 
-def test_a_small_window_is_written_alone():
+def test_a_small_window_is_the_only_part_written():
     def function(cache, new, start):
         return ops.dynamic_update_slice(cache, new, start, number(0, dtypes.i32))
 
-    plan = hold(function, f32(512, 64), f32(1, 64), i32(), donated=(0,))
+    plan = hold(function, f32(512, 64), f32(1, 64), i32(), donate_argnums=(0,))
 
     (kernel,) = plan.kernels.values()
     assert kinds(plan) == ["Copy", "Launch"]
@@ -103,7 +103,7 @@ def test_a_row_of_a_small_array_is_written_alone_where_it_is_a_tiny_part(rows: i
     def function(x, row, k):
         return ops.dynamic_update_slice(x, row, k, number(0, dtypes.i32))
 
-    plan = hold(function, f32(rows, 512), f32(1, 512), i32(), donated=(0,))
+    plan = hold(function, f32(rows, 512), f32(1, 512), i32(), donate_argnums=(0,))
 
     (kernel,) = plan.kernels.values()
     (loop, *_) = kernel.body
@@ -131,10 +131,10 @@ def test_random_programs_may_change_everything_in_place(seed: int):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cost, "IN_PLACE", 1)
         patch.setattr(cost, "WINDOW_SHARE", 1)
-        lowered = stages(program, WITH_DOT, check=True)
+        lowering = stages(program, WITH_DOT, check=True)
 
-    agree(evaluate(program, args), run_kernel_program(lowered.kernels, args), relative=1e-4)
-    agree(evaluate(program, args), run_plan(lowered.plan, args), relative=1e-4)
+    agree(evaluate(program, args), run_kernel_program(lowering.kernels, args), relative=1e-4)
+    agree(evaluate(program, args), run_plan(lowering.plan, args), relative=1e-4)
 
 
 # --- branches and loops -----------------------------------------------------------------------
@@ -168,7 +168,7 @@ def stepped(branches, k, *carries):
 
 
 def copies_in_loops(plan) -> list[int]:
-    """The bytes of the copies that each step of a loop really makes, but for single numbers."""
+    """The bytes that each step of a loop really copies, except single numbers."""
     loops = [s for s in concrete(plan, {}).steps if isinstance(s, ConcreteLoop)]
     steps = all_concrete(tuple(s for loop in loops for body in (*loop.conditions, *loop.bodies) for s in body))
     return [s.places[0].bytes for s in steps if isinstance(s.step, Copy) and s.places[0].bytes > 4]

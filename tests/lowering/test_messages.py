@@ -32,14 +32,14 @@ def merged(body: Any, *args: Any) -> Program:
 
 def sizes(program: Program) -> list[int]:
     """How many operands each message has, those of programs within included."""
-    sent = []
+    message_sizes = []
     for equation in program.equations:
-        sent += [len(equation.operands)] if is_collective(equation) else []
-        sent += [n for p in subprograms(equation) for n in sizes(p)]
-    return sent
+        message_sizes += [len(equation.operands)] if is_collective(equation) else []
+        message_sizes += [n for p in subprograms(equation) for n in sizes(p)]
+    return message_sizes
 
 
-def test_sums_that_are_ready_together_stand_where_the_last_stood_and_their_readers_behind():
+def test_sums_that_are_ready_together_move_to_the_last_one_and_their_readers_after_it():
     def body(x: Any, y: Any) -> Any:
         first = lax.psum(x, "d")
         return first + 1.0, lax.psum(rnp.tanh(y), "d")
@@ -87,7 +87,7 @@ def test_types_and_shapes_may_differ_within_a_message():
     assert sizes(merged(body, X, np.ones((2, 3), np.int32))) == [2]
 
 
-def test_large_ones_stay_alone():
+def test_large_messages_are_not_merged():
     def body(x: Any, y: Any) -> Any:
         return lax.psum(x, "d"), lax.psum(y, "d"), lax.psum(y + 1.0, "d")
 

@@ -20,8 +20,8 @@ from tests.support.random_programs import random_program
 
 def peak(program: KernelProgram) -> Any:
     """Bytes of intermediate values alive at once, at most."""
-    owned = {*program.inputs, *program.outputs}
-    ranges = {v: r for v, r in live_ranges(program).items() if v not in owned}
+    callers = {*program.inputs, *program.outputs}
+    ranges = {v: r for v, r in live_ranges(program).items() if v not in callers}
     return max(
         (
             sum(type_bytes(v.type) for v, (a, b) in ranges.items() if a <= step <= b)
@@ -41,10 +41,10 @@ def test_a_value_is_used_up_before_the_next_one_is_made():
     steps = (step("a", [a], [x]), step("b", [b], [x]), step("c", [c], [a]), step("d", [d], [b]))
     program = KernelProgram("f", (x,), steps, (c, d), (small, small), {})
 
-    ordered = with_steps_ordered(program)
+    result = with_steps_ordered(program)
 
-    assert [s.kernel for s in ordered.steps if isinstance(s, Invoke)] == ["a", "c", "b", "d"]
-    assert peak(ordered) == 4000
+    assert [s.kernel for s in result.steps if isinstance(s, Invoke)] == ["a", "c", "b", "d"]
+    assert peak(result) == 4000
     assert peak(program) == 8000
 
 
@@ -73,10 +73,10 @@ def test_all_parts_of_a_value_are_written_before_it_is_read():
 def test_any_program_stays_legal_and_keeps_its_steps(seed: int):
     program = kernelize(random_program(seed, length=30), WITH_DOT)
 
-    ordered = with_steps_ordered(program)
+    result = with_steps_ordered(program)
 
-    check(ordered)
-    assert sorted(map(str, ordered.steps)) == sorted(map(str, program.steps))
+    check(result)
+    assert sorted(map(str, result.steps)) == sorted(map(str, program.steps))
 
 
 def test_a_wide_program_is_ordered_with_a_small_peak():

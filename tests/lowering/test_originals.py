@@ -37,10 +37,10 @@ def is_in_place(step: Callable[[Any, Any], Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", IN_TIME)
-def test_what_no_other_point_writes_is_read_in_place(name: str):
+def test_an_element_that_no_other_point_writes_is_read_in_place(name: str):
     assert is_in_place(IN_TIME[name])
 
 
 @pytest.mark.parametrize("name", TOO_LATE)
-def test_what_another_point_writes_is_read_from_a_copy(name: str):
+def test_an_element_that_another_point_writes_is_read_from_a_copy(name: str):
     assert not is_in_place(TOO_LATE[name])

@@ -63,7 +63,7 @@ def test_a_product_becomes_four_real_ones(expect: Any):
     )
 
 
-def test_a_real_program_is_returned_as_it_is():
+def test_a_real_program_is_returned_unchanged():
     program = program_of(ops.mul, f32(3), f32(3))
 
     assert split_parts(program) is program
@@ -105,15 +105,15 @@ def test_complex_graphs_fuse_as_real_ones_do(name: str):
     assert counts(ONE_KERNEL[name], c64(64, 512)) == (1, 0)
 
 
-def test_a_large_dot_is_one_call_and_reads_its_first_operand_where_it_lies():
+def test_a_large_dot_is_one_call_and_reads_its_first_operand_in_place():
     numbers = (((1,), (0,)), ((), ()))
     dot = program_of(lambda a, b: ops.dot_general(a, b, dimension_numbers=numbers), c64(64, 64), c64(64, 64))
 
-    lowered = stages(dot, WITH_DOT, check=True)
+    lowering = stages(dot, WITH_DOT, check=True)
 
-    assert [type(s) for s in lowered.kernels.steps] == [Invoke, Routine]
-    (call,) = (s for s in lowered.kernels.steps if isinstance(s, Routine))
-    assert call.operands[0] is lowered.kernels.inputs[0]
+    assert [type(s) for s in lowering.kernels.steps] == [Invoke, Routine]
+    (call,) = (s for s in lowering.kernels.steps if isinstance(s, Routine))
+    assert call.operands[0] is lowering.kernels.inputs[0]
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ def test_loops_and_branches_carry_complex_values(device: str):
             return carry, rnp.abs(carry)
 
         last, lengths = rune.scan(step, z, rows)
-        turned = rune.while_loop(lambda w: rnp.abs(w) < 50, lambda w: w * (1.5 + 0.5j), last)
-        chosen = rune.cond(rnp.real(last) > 0, lambda w: w, lambda w: rnp.conj(w) * 1j, turned)
-        return last, lengths, chosen
+        spiral = rune.while_loop(lambda w: rnp.abs(w) < 50, lambda w: w * (1.5 + 0.5j), last)
+        branch = rune.cond(rnp.real(last) > 0, lambda w: w, lambda w: rnp.conj(w) * 1j, spiral)
+        return last, lengths, branch
 
     z, rows = array(np.complex64(1 + 0.5j)), drawn(6)
 
@@ -170,11 +170,11 @@ def test_loops_and_branches_carry_complex_values(device: str):
 
 
 def test_a_symbolic_size_is_read_off_a_complex_argument():
-    compiled = rune.jit(lambda z: rnp.sum(rnp.exp(z) * z), dims={"n": (1, 64)})
+    program = rune.jit(lambda z: rnp.sum(rnp.exp(z) * z), dims={"n": (1, 64)})
 
     for size in (1, 5, 64):
         z = drawn(size)
-        near(np.asarray(rnp.sum(rnp.exp(z) * z)), np.asarray(compiled(z)), relative=1e-5, why="f32")
+        near(np.asarray(rnp.sum(rnp.exp(z) * z)), np.asarray(program(z)), relative=1e-5, why="f32")
 
 
 def test_a_donated_complex_argument_lends_its_memory():
@@ -187,7 +187,7 @@ def test_a_donated_complex_argument_lends_its_memory():
     assert z.is_deleted()
 
 
-def test_the_user_line_of_an_equation_stays_with_what_it_becomes():
+def test_an_equation_keeps_the_users_line_through_the_lowering():
     program = program_of(ops.mul, c64(3), c64(3))
 
     split = split_parts(program)
@@ -201,15 +201,15 @@ def test_the_user_line_of_an_equation_stays_with_what_it_becomes():
 @pytest.mark.parametrize("name", ["product of all", "running product", "product", "backwards"])
 def test_products_of_a_symbolic_size_are_a_loop(name: str, device: str):
     function = FUNCTIONS.get(name, lambda z: ops.cumprod(z, axis=0, reverse=True))
-    compiled = rune.jit(function, dims={"n": (1, 64)}, device=device)
+    program = rune.jit(function, dims={"n": (1, 64)}, device=device)
 
     for size in (1, 5, 8):
         z = drawn(size, 3)
-        near(np.asarray(function(z)), np.asarray(compiled(z)), relative=1e-5, why="f32, in order")
-    assert compiled.cache_size() == 1
+        near(np.asarray(function(z)), np.asarray(program(z)), relative=1e-5, why="f32, in order")
+    assert program.cache_size() == 1
 
 
-def test_what_has_no_rule_by_parts_is_refused_by_name():
+def test_a_primitive_without_a_rule_by_parts_is_refused_by_name():
     bare = Primitive("bare", "test", lambda x: x, lambda x: x, lower=Scalar("bare"))
 
     with pytest.raises(MissingRule, match=r"cannot compile bare of c64\[3\]"):
@@ -251,7 +251,7 @@ def test_a_loop_carries_the_words_of_one_key_apart():
     def steps(key: Any) -> Any:
         return rune.lax.fori_loop(0, 3, lambda _, k: rune.random.split(k)[0], key)
 
-    lowered = stages(rune.make_jaxpr(steps)(rune.random.key(0)), PLAIN)
-    loops = [e for e in lowered.simplified.equations if e.primitive.name == "loop"]
+    lowering = stages(rune.make_jaxpr(steps)(rune.random.key(0)), PLAIN)
+    loops = [e for e in lowering.simplified.equations if e.primitive.name == "loop"]
 
     assert [str(a.type) for a in loops[0].operands] == ["u32[]", "u32[]"]

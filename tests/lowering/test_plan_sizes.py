@@ -1,4 +1,4 @@
-"""Where a plan reads its sizes: the text says it, the check holds it against the arguments' types.
+"""Where a plan reads its sizes: the text shows it, the check compares it with the arguments.
 
 A size is read off an axis that is affine in it. Every executor reads the same number there, and
 refuses what is no whole number or out of range before anything runs.
@@ -34,7 +34,7 @@ def doubled(*shapes: tuple) -> Plan:
     return lower(program, PLAIN)
 
 
-def test_the_text_says_how_a_size_is_read(expect):
+def test_the_text_shows_how_a_size_is_read(expect):
     plan = doubled((2 * N + 1,), (N * M + N - 1, 4))
 
     expect(

@@ -49,7 +49,7 @@ def test_a_plan_shows_memory_and_steps(expect):
 
 
 @given(st.integers(0, 1 << 20))
-def test_what_is_printed_is_read_back(seed: int):
+def test_printed_text_is_read_back(seed: int):
     plan = lower(random_program(seed, length=20), WITH_DOT, donated=(0,))
 
     assert parse(to_text(plan)) == plan
@@ -65,7 +65,7 @@ def test_a_symbolic_plan_is_read_back():
     assert parse(to_text(plan)) == plan
 
 
-def test_what_is_no_plan_is_refused():
+def test_text_that_is_not_a_plan_is_refused():
     with pytest.raises(CheckError, match="cannot read a plan"):
         parse("plan f on cpu:0 {\n  jump\n}")
 
@@ -74,13 +74,13 @@ def test_what_is_no_plan_is_refused():
 
 
 def test_every_stage_prints():
-    lowered = stages(layer(), WITH_DOT)
+    lowering = stages(layer(), WITH_DOT)
 
     for stage in explain.STAGES:
-        assert lowered.text(stage)
-    assert "1 kernel, 2 calls, 0 copies" in str(lowered)
+        assert lowering.text(stage)
+    assert "1 kernel, 2 calls, 0 copies" in str(lowering)
     with pytest.raises(ValueError, match="cannot show 'soup'"):
-        lowered.text("soup")
+        lowering.text("soup")
 
 
 def test_costs_are_those_of_the_steps():
@@ -97,10 +97,10 @@ def test_chosen_stages_are_dumped(monkeypatch, capsys):
 
     stages(layer(), WITH_DOT)
 
-    printed = capsys.readouterr().err
-    assert "kernels layer(" in printed
-    assert "plan layer on test:0" in printed
-    assert "program layer(" not in printed
+    dump = capsys.readouterr().err
+    assert "kernels layer(" in dump
+    assert "plan layer on test:0" in dump
+    assert "program layer(" not in dump
 
 
 def test_nothing_is_dumped_unasked(monkeypatch, capsys):
@@ -134,12 +134,12 @@ def test_any_selection_of_passes_keeps_the_values(seed: int, data):
 
     program = random_program(seed)
     passes = kernel_passes(WITH_DOT)
-    chosen = [passes[k] for k in data.draw(subsets(range(len(passes))))]
+    selection = [passes[k] for k in data.draw(subsets(range(len(passes))))]
 
     kernels = kernelize(program, WITH_DOT)
     kernels = with_steps_ordered(kernels) if data.draw(st.booleans()) else kernels
     codes = {
-        name: run_passes(chosen, build_by_default(kernel, WITH_DOT).code, check)
+        name: run_passes(selection, build_by_default(kernel, WITH_DOT).code, check)
         for name, kernel in kernels.kernels.items()
     }
     plan = memory.plan_memory(kernels, codes, "test:0")

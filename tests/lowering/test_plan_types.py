@@ -44,7 +44,7 @@ def meaning(plan: Plan, change: Callable[[Slot], Slot]) -> Plan:
     return replace(plan, steps=tuple(map(changed, plan.steps)))
 
 
-def test_a_use_of_a_result_in_another_shape_says_so():
+def test_a_plan_marks_a_use_of_a_result_in_another_shape():
     (call,) = (s for s in all_steps(sorting()) if isinstance(s, Call))
 
     assert call.inputs == (Slot(Space.RESULT, f32(198), 0),)

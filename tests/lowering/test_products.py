@@ -98,7 +98,7 @@ def text(rounds: int, buffer: str = "panel") -> str:
 
 
 @pytest.mark.parametrize(("rounds", "together"), [(8, 8), (16, 16), (48, 16), (28, 14), (9, 9), (17, 16), (31, 16)])
-def test_rounds_that_read_shared_memory_are_written_out_by_a_divisor_where_there_is_one(rounds: int, together: int):
+def test_rounds_that_read_shared_memory_are_unrolled_by_a_divisor_if_there_is_one(rounds: int, together: int):
     assert f"#pragma unroll {together}\n" in text(rounds)
 
 
@@ -130,11 +130,11 @@ def test_a_group_that_no_multiprocessor_holds_takes_forever():
 
 
 @given(sizes=st.tuples(*(st.integers(1, 5_000) for _ in range(3))), more=st.integers(1, 1_000), ahead=st.booleans())
-def test_a_longer_sum_never_takes_less_time(sizes: tuple[int, int, int], more: int, ahead: bool):
+def test_a_longer_sum_never_takes_less_time(sizes: tuple[int, int, int], more: int, is_ahead: bool):
     product = Product(1, *sizes)
     longer = replace(product, sums=product.sums + more)
 
-    assert shortest(longer, CORES, ahead=ahead) >= shortest(product, CORES, ahead=ahead)
+    assert shortest(longer, CORES, ahead=is_ahead) >= shortest(product, CORES, ahead=is_ahead)
 
 
 # --- the defaults, as wholes ------------------------------------------------------------------
@@ -159,11 +159,11 @@ def test_a_convolution_of_images_whose_points_are_one_axis_is_the_sum_of_shifted
     program = program_of(
         lambda x, w: lax.conv(x, w, (1, 1), "VALID"), f32(images, features, height, width), f32(filters, features, 3, 3)
     )
-    lowered = stages(program, DEVICE, check=True)
+    lowering = stages(program, DEVICE, check=True)
     args = random_arguments(program)
 
-    assert any(s.merge is not None and s.stage is not None for s in lowered.schedules.values())
-    (result,) = run_plan(lowered.plan, args)
+    assert any(s.merge is not None and s.stage is not None for s in lowering.schedules.values())
+    (result,) = run_plan(lowering.plan, args)
     np.testing.assert_allclose(result, convolved(*args), rtol=1e-4, atol=1e-3)
 
 
@@ -172,10 +172,10 @@ def test_a_product_of_few_results_by_its_default_is_that_of_numpy(sizes: tuple[i
     m, k, n = sizes
     program = program_of(dot(AB), f32(m, k), f32(k, n))
     args = random_arguments(program)
-    lowered = stages(program, DEVICE, check=True)
+    lowering = stages(program, DEVICE, check=True)
 
-    assert any(s.stage is not None for s in lowered.schedules.values())
-    (result,) = run_plan(lowered.plan, args)
+    assert any(s.stage is not None for s in lowering.schedules.values())
+    (result,) = run_plan(lowering.plan, args)
     np.testing.assert_allclose(result, args[0].astype(np.float64) @ args[1], rtol=1e-4, atol=1e-2)
 
 
@@ -183,24 +183,24 @@ def test_a_product_of_few_results_by_its_default_is_that_of_numpy(sizes: tuple[i
 
 
 def test_sums_of_products_are_copied_before_they_are_stored_as_neighbours():
-    lowered = stages(program_of(dot(AB), f32(64, 64), f32(64, 64)), replace(DEVICE, language="cuda"))
-    (code,) = lowered.codes.values()
+    lowering = stages(program_of(dot(AB), f32(64, 64), f32(64, 64)), replace(DEVICE, language="cuda"))
+    (code,) = lowering.codes.values()
     text = render(code, CUDA_C).text
 
-    assert lowered.schedules[code.name].stage is not None
+    assert lowering.schedules[code.name].stage is not None
     assert text.count("rune_copy(") == len(set(re.findall(r"sum\w+_acc = 0", text)))
 
 
 def test_a_sum_of_products_from_which_the_result_is_computed_is_not_copied():
     program = program_of(lambda a, b: dot(AB)(a, b) + 1.0, f32(64, 64), f32(64, 64))
-    lowered = stages(program, replace(DEVICE, language="cuda"))
-    (code,) = lowered.codes.values()
+    lowering = stages(program, replace(DEVICE, language="cuda"))
+    (code,) = lowering.codes.values()
 
-    assert lowered.schedules[code.name].stage is not None
+    assert lowering.schedules[code.name].stage is not None
     assert "rune_copy" not in render(code, CUDA_C).text
 
 
 def test_a_sum_that_no_group_shares_is_stored_as_it_is():
-    lowered = stages(program_of(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 7)), replace(DEVICE, language="cuda"))
+    lowering = stages(program_of(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 7)), replace(DEVICE, language="cuda"))
 
-    assert not any("rune_copy" in render(code, CUDA_C).text for code in lowered.codes.values())
+    assert not any("rune_copy" in render(code, CUDA_C).text for code in lowering.codes.values())

@@ -1,4 +1,4 @@
-"""Runner-up: what the cost model says of the schedules that a kernel does not have."""
+"""Runner-up: what the cost model predicts for the schedules that a kernel does not have."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PROGRAMS = {
 def comparison(name: str) -> Comparison:
     function, shapes = PROGRAMS[name]
     program = rune.make_program(function)(*(rune.ShapeDtypeStruct(s, "f32") for s in shapes))
-    lowered = stages(program, target())
-    ((kernel, schedule),) = lowered.schedules.items()
-    return compared(lowered.kernels.kernels[kernel], schedule, target())
+    lowering = stages(program, target())
+    ((kernel, schedule),) = lowering.schedules.items()
+    return compared(lowering.kernels.kernels[kernel], schedule, target())
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -39,13 +39,13 @@ def test_a_runner_up_is_another_schedule_that_the_kernel_can_have(name: str):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_its_line_says_what_the_difference_is_made_of(name: str):
+def test_its_line_states_what_the_difference_consists_of(name: str):
     result = comparison(name)
     assert result.runner_up is not None
-    mine, other = result.current.cost, result.runner_up.cost
+    cost, other = result.current.cost, result.runner_up.cost
 
-    assert result.ratio == other.seconds / mine.seconds
-    change = other.parts[result.cause] - mine.parts.get(result.cause, 0)
+    assert result.ratio == other.seconds / cost.seconds
+    change = other.parts[result.cause] - cost.parts.get(result.cause, 0)
     assert (change > 0) == (result.ratio > 1)
     assert f"next {result.runner_up.schedule}: {result.ratio:.2f} times as long, by {result.cause}" in str(result)
     assert ("rune.tune measures" in str(result)) == (result.ratio < 1)
@@ -53,8 +53,8 @@ def test_its_line_says_what_the_difference_is_made_of(name: str):
 
 def test_loops_that_are_written_have_no_other_schedule():
     program = rune.make_program(rnp.sort)(rune.ShapeDtypeStruct((5000,), "f32"))
-    lowered = stages(program, target())
-    lines = [str(compared(lowered.kernels.kernels[n], s, target())) for n, s in lowered.schedules.items()]
+    lowering = stages(program, target())
+    lines = [str(compared(lowering.kernels.kernels[n], s, target())) for n, s in lowering.schedules.items()]
 
     assert any(line.endswith("\n  no other schedule") for line in lines)
 

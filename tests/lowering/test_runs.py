@@ -1,4 +1,4 @@
-"""Neighbours that stand side by side in kernel code are one access of a language that has such."""
+"""Adjacent accesses to neighbours become one access in languages that have wide accesses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_neighbours_that_begin_at_no_multiple_are_shorter_runs_or_none():
     assert runs(loads("4*i + 1", "4*i + 2")) == []
 
 
-def test_what_lies_further_apart_or_runs_backwards_is_no_run():
+def test_loads_that_are_further_apart_or_run_backwards_are_not_merged():
     assert runs(loads("8*i", "8*i + 2", "8*i + 4", "8*i + 6")) == []
     assert runs(loads("4*i + 3", "4*i + 2", "4*i + 1", "4*i")) == []
 
@@ -78,7 +78,7 @@ def test_stores_of_what_the_run_itself_writes_are_apart():
     assert runs("store y[2*i] = 1.0_f32\nstore y[2*i + 1] = y[2*i] + 1.0_f32") == []
 
 
-def test_stores_that_add_to_what_is_there_are_apart():
+def test_stores_that_add_to_memory_are_kept_apart():
     assert runs("update y[2*i] add= 1.0_f32\nupdate y[2*i + 1] add= 1.0_f32") == []
 
 

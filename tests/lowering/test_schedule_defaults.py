@@ -1,4 +1,4 @@
-"""Which schedules kernels have on a GPU where none is asked for."""
+"""The default schedules of kernels on a GPU."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_columns_are_summed_by_threads_that_are_neighbours():
     assert str(default(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 256))) == "share(64)"
 
 
-def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
+def test_a_cpu_behind_a_driver_has_no_use_for_shared_memory():
     processor = replace(LARGE, is_processor=True)
 
     assert default(dot(AB), f32(512, 512), f32(512, 512), device=processor).stage is None
@@ -89,7 +89,9 @@ def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
         (lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, (f32(512, 512),), "squares(i0=8)"),
     ],
 )
-def test_where_accesses_are_made_lane_by_lane_they_are_few(function: Any, types: tuple[ArrayType, ...], schedule: str):
+def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
+    function: Any, types: tuple[ArrayType, ...], schedule: str
+):
     mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2)
 
     assert str(default(function, *types, device=mesa)) == schedule
@@ -133,11 +135,11 @@ def test_where_subgroups_read_lines_a_transposition_reads_rows_and_writes_column
     assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2, type, device=mesa)) == schedule
 
 
-@pytest.mark.parametrize("transposed", [AB, ATB, ABT])
+@pytest.mark.parametrize("numbers", [AB, ATB, ABT])
 @pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
-def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, transposed: Any):
+def test_a_large_product_of_halves_uses_matrix_units_if_the_device_has_them(dtype: np.dtype, numbers: Any):
     device = replace(UNITS, cores=132, shared_bytes=227 << 10)
-    schedule = default(dot(transposed), of(dtype, 4096, 4096), of(dtype, 4096, 4096), device=device)
+    schedule = default(dot(numbers), of(dtype, 4096, 4096), of(dtype, 4096, 4096), device=device)
 
     assert str(schedule) == "tile(i0=64, i1=64) stage(i0=2, i1=4, j0=32) units(16, 8, 16)"
 
@@ -188,7 +190,7 @@ def rms_norm(x: Any, scale: Any) -> Any:
         (lambda x: rnp.sum(x, axis=1), (f32(256, 256, 256),), "vectors(4, lanes=1) share(512, points=32, across)"),
     ],
 )
-def test_threads_of_a_gpu_take_neighbours_at_once_where_there_are_some(function: Any, types: Any, schedule: str):
+def test_threads_of_a_gpu_read_neighbours_at_once_if_there_are_any(function: Any, types: Any, schedule: str):
     assert str(default(function, *types, device=CUDA)) == schedule
 
 
@@ -212,5 +214,5 @@ def test_a_sum_of_integers_is_left_to_the_compiler():
     assert str(default(sum_of(1), of(dtypes.i32, 1000, 1000), device=PROCESSOR)) == "plain"
 
 
-def test_a_sum_whose_neighbours_lie_apart_is_left_as_it_is():
+def test_a_sum_of_distant_neighbours_stays_unchanged():
     assert str(default(lambda x: rnp.sum(x[:, ::2], axis=1), f32(1000, 998), device=PROCESSOR)) == "plain"

@@ -38,9 +38,9 @@ def test_each_step_keeps_the_values_of_distances(text: str):
     program = program_of(function, *types)
     kernel = only_kernel(kernelize(program, GPU))
     args = random_arguments(program)
-    built = Built(parse(text), build(kernel, parse(text), GPU))
+    variant = Built(parse(text), build(kernel, parse(text), GPU))
 
-    agree(evaluate(program, args), run(built, program, GPU, args), relative=1e-5)
+    agree(evaluate(program, args), run(variant, program, GPU, args), relative=1e-5)
 
 
 def test_parts_of_whole_numbers_are_the_same_bits():
@@ -126,16 +126,16 @@ def test_parts_in_lanes_have_a_loop_of_lanes_around_the_others(expect):
 
 
 @pytest.mark.parametrize(
-    ("text", "ordered"), [("lanes(i0)", "i1, j0"), ("lanes(i1)", "i0, j0"), ("lanes(inner)", "i0, i1")]
+    ("text", "loop_names"), [("lanes(i0)", "i1, j0"), ("lanes(i1)", "i0, j0"), ("lanes(inner)", "i0, i1")]
 )
-def test_native_code_is_told_which_loops_are_not_in_lanes(text: str, ordered: str):
+def test_the_kernel_text_names_the_loops_that_are_not_vectorised(text: str, loop_names: str):
     head = code_text(build(PRODUCT, parse(text), CPU)).splitlines()[0]
 
-    assert head.endswith(f" ordered {ordered} {{")
+    assert head.endswith(f" ordered {loop_names} {{")
     assert code_text(parse_code(code_text(build(PRODUCT, parse(text), CPU)))).splitlines()[0] == head
 
 
-def test_the_lanes_of_an_axis_that_is_not_there_are_refused_with_those_that_are():
+def test_the_lanes_of_a_missing_axis_are_refused_with_the_names_of_the_axes_in_scope():
     with pytest.raises(
         ArgumentError, match=r"cannot apply lanes\(i5\) to dot_0 \(it is not one of i0 in 12, i1 in 6, or inner\)"
     ):
@@ -175,6 +175,6 @@ def test_native_code_in_other_lanes_computes_the_same(way: str, lanes: str):
     x, y = np.random.default_rng(0).normal(size=(2, 18, 37)).astype(np.float32)
     schedule = {"sum_0": f"{way} {lanes}"}
     distances = rune.jit(lambda x, y: rnp.sum(rnp.square(x[:, None] - y[None]), axis=-1), schedule=schedule)
-    wanted = np.square(x[:, None].astype(float) - y[None]).sum(-1)
+    reference = np.square(x[:, None].astype(float) - y[None]).sum(-1)
 
-    np.testing.assert_allclose(distances(x, y), wanted, rtol=1e-5)
+    np.testing.assert_allclose(distances(x, y), reference, rtol=1e-5)

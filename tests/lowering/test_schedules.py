@@ -126,7 +126,7 @@ def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
         ("share(8, apart)", "schedule: cannot read share(8, apart)"),
     ],
 )
-def test_what_is_no_schedule_is_refused_with_the_form_that_it_should_have(text: str, message: str):
+def test_text_that_is_not_a_schedule_is_refused_with_the_right_form(text: str, message: str):
     with pytest.raises(ArgumentError) as error:
         parse(text)
 
@@ -219,7 +219,7 @@ def test_an_illegal_step_is_refused_with_the_axis_and_what_it_lacks(kernel: Kern
     assert str(error.value).startswith(f"schedule: cannot apply {_refused(text)} to {kernel.name} ({why}")
 
 
-def test_panels_of_which_there_are_two_hold_whole_rounds():
+def test_two_panels_hold_whole_rounds():
     with pytest.raises(ArgumentError, match=r"stage\(i0=2, i1=2, j0=2, twice\) to dot_0 \(.*not 2 of 5\)"):
         build(PRODUCT, parse("tile(i0=2) stage(i0=2, i1=2, j0=2, twice)"), GPU)
 
@@ -353,9 +353,9 @@ CASES: dict[str, tuple[Any, tuple[ArrayType, ...], dict[str, int]]] = {
 }  # fmt: skip
 
 
-def run(built: Built, program: Any, device: Target, args: list[np.ndarray]) -> list[np.ndarray]:
+def run(variant: Built, program: Any, device: Target, args: list[np.ndarray]) -> list[np.ndarray]:
     """The results of a program of one kernel, by its loops."""
-    return run_code(built.code, kernelize(program, device), sizes_of(program, args), args)
+    return run_code(variant.code, kernelize(program, device), sizes_of(program, args), args)
 
 
 def schedules(kernel: Kernel, device: Target) -> list[Schedule]:
@@ -380,15 +380,15 @@ def test_no_legal_schedule_changes_a_value(case: str, where: str, right: set[tup
     device, program = TARGETS[where], program_of(function, *types)
     kernel = only_kernel(kernelize(program, device))
     args = random_arguments(program, **sizes)
-    wanted = evaluate(program, args)
+    reference = evaluate(program, args)
     candidates = schedules(kernel, device)
-    if where == "units":  # all others build what they build on the GPU, as the next test says
+    if where == "units":  # all others build the same code as on the GPU, as the next test shows
         candidates = [c for c in candidates if asks_for_units(c)]
-    built = list(itertools.islice(some_of(kernel, candidates, device), KINDS))
-    assert built or where == "units"
-    for one in (b for b in built if (case, b.code) not in right):
+    variants = list(itertools.islice(some_of(kernel, candidates, device), KINDS))
+    assert variants or where == "units"
+    for one in (b for b in variants if (case, b.code) not in right):
         check(one.code)
-        agree(wanted, run(one, program, device, args), relative=tolerance(types))
+        agree(reference, run(one, program, device, args), relative=tolerance(types))
         right.add((case, one.code))
 
 
@@ -398,7 +398,7 @@ def asks_for_units(schedule: Schedule) -> bool:
 
 
 @pytest.mark.parametrize("case", one_in(3, list(CASES)))
-def test_what_has_no_stage_is_built_alike_whatever_a_gpu_multiplies_by_itself(case: str):
+def test_a_schedule_without_matrix_units_builds_the_same_kernel_on_every_gpu(case: str):
     function, types, _ = CASES[case]
     kernel = only_kernel(kernelize(program_of(function, *types), UNITS))
     others = [c for c in schedules(kernel, UNITS) if not asks_for_units(c)]
@@ -433,12 +433,12 @@ def tolerance(types: tuple[ArrayType, ...]) -> float:
 def test_the_default_is_a_schedule_by_which_the_same_loops_are_built(case: str, where: str):
     function, types, _ = CASES[case]
     kernel = kernel_of(function, *types, device=TARGETS[where])
-    built = build_by_default(kernel, TARGETS[where])
+    variant = build_by_default(kernel, TARGETS[where])
 
-    assert build(kernel, parse(str(built.schedule)), TARGETS[where]) == built.code
+    assert build(kernel, parse(str(variant.schedule)), TARGETS[where]) == variant.code
 
 
-# --- asked for ------------------------------------------------------------------------------------
+# --- schedules on request -------------------------------------------------------------------------
 
 
 def layer(x: Any, w: Any) -> Any:
@@ -450,21 +450,21 @@ X, W = np.random.default_rng(0).normal(size=(2, 37, 37)).astype(np.float32)
 
 
 @pytest.mark.parametrize("text", ["plain", "tile(i0=3, i1=5)", "tile(i0=3, i1=5, apart)", "share(32)", TWICE])
-def test_a_jitted_function_runs_by_the_schedule_that_it_is_told(text: str):
+def test_a_jitted_function_runs_by_its_schedule(text: str):
     f = rune.jit(layer, device="opencl", schedule={"dot_tanh_0": text})
 
     assert rune.explain(f)(X, W)["schedules"] == f"dot_tanh_0: {text}  # asked for"
     np.testing.assert_allclose(f(X, W), np.tanh(X.astype(float) @ W), rtol=1e-5, atol=1e-6)
 
 
-def test_a_schedule_of_another_kernel_is_refused_with_the_names_of_those_that_there_are():
+def test_a_schedule_of_another_kernel_is_refused_with_the_valid_names():
     f = rune.jit(layer, device="opencl", schedule={"dot_1": "plain"})
 
     with pytest.raises(ArgumentError, match=r"cannot find the kernel 'dot_1' of layer \(it has: dot_tanh_0\)"):
         f(X, W)
 
 
-def test_what_is_derived_from_a_function_with_a_schedule_has_its_defaults():
+def test_the_derivative_of_a_function_with_a_schedule_has_default_schedules():
     f = rune.jit(layer, device="opencl", schedule={"dot_tanh_0": "tile(i0=4)"})
     derivative = rune.grad(lambda x: rnp.sum(f(x, W)))(X)
 

@@ -34,9 +34,9 @@ def test_rows_of_one_tile_are_not_counted():
     assert launches(lambda x: rnp.sort(x, axis=1), 50, 8192) == ["move_by_groups"] * 4
 
 
-@pytest.mark.parametrize(("shared", "threads"), [(227 << 10, 512), (48 << 10, 256), (32 << 10, 128), (16 << 10, 64)])
-def test_a_group_is_as_large_as_its_shared_memory_allows(shared: int, threads: int):
-    how = tiles(replace(H100, shared_bytes=shared))
+@pytest.mark.parametrize(("limit", "threads"), [(227 << 10, 512), (48 << 10, 256), (32 << 10, 128), (16 << 10, 64)])
+def test_a_group_is_as_large_as_its_shared_memory_allows(limit: int, threads: int):
+    how = tiles(replace(H100, shared_bytes=limit))
 
     assert how == Tiles(threads, 16 * threads)
-    assert shared_bytes(how) <= shared
+    assert shared_bytes(how) <= limit

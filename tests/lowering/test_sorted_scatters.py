@@ -61,26 +61,26 @@ def by_sorting(primitive: Primitive, *args: Any, **params: Any) -> Any:
 def results_of(primitive: Primitive, device: Device) -> dict[str, np.ndarray]:
     """Those of all samples of a scatter that the device takes, by name, from one program."""
     calls = [(s, s.draw()) for s in of_rows(primitive)]
-    calls = [(s, drawn) for s, drawn in calls if {x.dtype for x in drawn} <= device.target.program_dtypes]
+    calls = [(s, operands) for s, operands in calls if {x.dtype for x in operands} <= device.target.program_dtypes]
 
     def run(operands: list[list[Any]]) -> list[Any]:
         pairs = zip(calls, operands, strict=True)
         return [by_sorting(s.primitive, *xs, **s.params) for (s, _), xs in pairs]
 
-    updated = rune.jit(run, device=device.name)([list(map(array, drawn)) for _, drawn in calls])
-    return {str(s): np.asarray(x) for (s, _), x in zip(calls, updated, strict=True)}
+    results = rune.jit(run, device=device.name)([list(map(array, operands)) for _, operands in calls])
+    return {str(s): np.asarray(x) for (s, _), x in zip(calls, results, strict=True)}
 
 
 @each_device
 @pytest.mark.parametrize("sample", [s for p in SCATTERS for s in of_rows(p)], ids=str)
-def test_by_sorting_a_scatter_gives_what_it_means(sample: Sample, device: Device):
-    updated = results_of(sample.primitive, device).get(str(sample))
-    if updated is None:
+def test_a_scatter_by_sorting_gives_the_right_result(sample: Sample, device: Device):
+    result = results_of(sample.primitive, device).get(str(sample))
+    if result is None:
         pytest.skip("not the dtypes of the device")
 
     assert sample.primitive.reference is not None
     expected = sample.primitive.reference(*sample.draw(), **sample.params)
-    near(expected, updated, relative=1e-12, why="sums of few in another order")
+    near(expected, result, relative=1e-12, why="sums of few in another order")
 
 
 def test_there_are_such_samples_of_every_scatter():

@@ -34,43 +34,43 @@ def dot_shapes(program: Program) -> list[tuple]:
     return [e.results[0].type.shape for e in program.equations if e.primitive is ops.dot_general]
 
 
-def holds(program: Program, changed: Program, relative: float = 1e-4) -> None:
+def holds(program: Program, rewrite: Program, relative: float = 1e-4) -> None:
     args = random_arguments(program)
-    agree(evaluate(program, args), evaluate(changed, args), relative=relative)
+    agree(evaluate(program, args), evaluate(rewrite, args), relative=relative)
 
 
 @pytest.mark.parametrize("numbers", [AB, ABT, ATB], ids=str)
 def test_a_long_sum_of_few_results_is_done_in_parts_that_are_a_batch(numbers: Any):
     a = f32(65_536, 32) if numbers is ATB else f32(32, 65_536)
     b = f32(40, 65_536) if numbers is ABT else f32(65_536, 40)
-    program, changed = split(dot(numbers), a, b)
+    program, rewrite = split(dot(numbers), a, b)
 
-    ((parts, *results),) = dot_shapes(changed)
+    ((parts, *results),) = dot_shapes(rewrite)
     assert results == [32, 40]
     assert parts >= 16
-    holds(program, changed)
+    holds(program, rewrite)
 
 
 def test_a_batch_stays_in_front_of_the_parts():
     def function(a: Any, b: Any) -> Any:
         return ops.dot_general(a, b, dimension_numbers=(((1,), (2,)), ((2,), (0,))))
 
-    program, changed = split(function, f32(32, 8_192, 3), f32(3, 33, 8_192))
+    program, rewrite = split(function, f32(32, 8_192, 3), f32(3, 33, 8_192))
 
-    ((batch, parts, *results),) = dot_shapes(changed)
+    ((batch, parts, *results),) = dot_shapes(rewrite)
     assert (batch, results) == (3, [32, 33])
     assert parts > 1
-    holds(program, changed)
+    holds(program, rewrite)
 
 
 def test_the_last_part_of_a_prime_length_is_shorter():
-    program, changed = split(dot(AB), f32(32, 65_537), f32(65_537, 33))
+    program, rewrite = split(dot(AB), f32(32, 65_537), f32(65_537, 33))
 
-    ((parts, *results),) = dot_shapes(changed)
+    ((parts, *results),) = dot_shapes(rewrite)
     assert results == [32, 33]
     assert parts >= 4
     assert 65_537 % parts
-    holds(program, changed)
+    holds(program, rewrite)
 
 
 @pytest.mark.parametrize("length", [4_096, 4_099, 8_191])
@@ -87,29 +87,29 @@ def test_the_gradient_of_the_weights_of_a_convolution_is_summed_over_parts_of_th
     def function(x: Any, w: Any) -> Any:
         return lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("CNHW", "IOHW", "CNHW"))
 
-    program, changed = split(function, f32(32, 16, 30, 30), f32(32, 32, 28, 28))
+    program, rewrite = split(function, f32(32, 16, 30, 30), f32(32, 32, 28, 28))
 
-    assert len(dot_shapes(changed)[0]) == len(dot_shapes(program)[0]) + 1
+    assert len(dot_shapes(rewrite)[0]) == len(dot_shapes(program)[0]) + 1
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16], ids=dtypes.short)
 def test_half_types_are_added_up_in_f32_from_end_to_end(dtype: np.dtype):
     types = ArrayType((32, 8_192), dtype), ArrayType((8_192, 32), dtype)
-    program, changed = split(dot(AB), *types)
+    program, rewrite = split(dot(AB), *types)
 
-    (summed,) = (e for e in changed.equations if e.primitive is ops.reduce_sum)
-    assert summed.operands[0].type.dtype == dtypes.f32
-    assert changed.output_types == program.output_types
-    holds(program, changed, relative=1e-2)
+    (reduction,) = (e for e in rewrite.equations if e.primitive is ops.reduce_sum)
+    assert reduction.operands[0].type.dtype == dtypes.f32
+    assert rewrite.output_types == program.output_types
+    holds(program, rewrite, relative=1e-2)
 
 
-def test_integers_wrap_alike():
+def test_integers_wrap_in_the_same_way():
     types = ArrayType((32, 8_192), dtypes.i32), ArrayType((8_192, 32), dtypes.i32)
-    program, changed = split(dot(AB), *types)
+    program, rewrite = split(dot(AB), *types)
     args = [np.full(t.shape, 2**20 + 7, np.int32) for t in types]
 
-    assert dot_shapes(changed) != dot_shapes(program)
-    np.testing.assert_array_equal(evaluate(program, args)[0], evaluate(changed, args)[0])
+    assert dot_shapes(rewrite) != dot_shapes(program)
+    np.testing.assert_array_equal(evaluate(program, args)[0], evaluate(rewrite, args)[0])
 
 
 @pytest.mark.parametrize(
@@ -123,27 +123,27 @@ def test_integers_wrap_alike():
     ],
 )
 def test_other_products_stay_one(types: tuple[ArrayType, ArrayType], device: Any):
-    program, changed = split(dot(AB), *types, device=device)
+    program, rewrite = split(dot(AB), *types, device=device)
 
-    assert eliminate_dead(changed).equations == eliminate_dead(program).equations
+    assert eliminate_dead(rewrite).equations == eliminate_dead(program).equations
 
 
-def test_a_batch_of_none_has_as_many_results():
+def test_splitting_an_empty_batch_keeps_the_output_types():
     def function(a: Any, b: Any) -> Any:
         return ops.dot_general(a, b, dimension_numbers=(((2,), (1,)), ((0,), (0,))))
 
-    program, changed = split(function, f32(0, 32, 8_192), f32(0, 8_192, 33))
+    program, rewrite = split(function, f32(0, 32, 8_192), f32(0, 8_192, 33))
 
-    assert changed.output_types == program.output_types
-    holds(program, changed)
+    assert rewrite.output_types == program.output_types
+    holds(program, rewrite)
 
 
 def test_the_parts_of_a_sum_over_several_axes_are_those_that_fill_a_device():
     def function(a: Any, b: Any) -> Any:
         return ops.dot_general(a, b, dimension_numbers=(((0, 2, 3), (0, 2, 3)), ((), ())))
 
-    _, changed = split(function, f32(32, 64, 28, 28), f32(32, 576, 28, 28))
-    ((parts, *_),) = dot_shapes(changed)
+    _, rewrite = split(function, f32(32, 64, 28, 28), f32(32, 576, 28, 28))
+    ((parts, *_),) = dot_shapes(rewrite)
 
     # Nine tiles of 64 x 64, and two groups for each of 132 processors.
     assert 2 * 132 * 0.9 <= 9 * parts <= 2 * 132

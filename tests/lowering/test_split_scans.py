@@ -97,7 +97,7 @@ def test_where_rows_are_read_by_lines_parts_are_added_up_before_they_are_scanned
 
 
 @pytest.mark.parametrize("shape", [(cost.LONG_SCAN - 1,), (2048, cost.SCAN_POINTS * 2)])
-def test_a_scan_that_is_short_or_beside_many_rows_stays(shape: tuple[int, ...]):
+def test_a_scan_that_is_short_or_has_many_rows_stays(shape: tuple[int, ...]):
     program = program_of(cumsum, f32(*shape))
 
     assert split_scans(program, THREADS).equations == program.equations
@@ -110,8 +110,8 @@ def test_a_processor_without_threads_scans_from_end_to_end():
 
 
 def scanned(scan: Primitive, x: np.ndarray, axis: int, reverse: bool, device: str) -> np.ndarray:
-    compiled = rune.jit(lambda v: scan(v, axis=axis, reverse=reverse), device=device)
-    return np.asarray(compiled(x))
+    program = rune.jit(lambda v: scan(v, axis=axis, reverse=reverse), device=device)
+    return np.asarray(program(x))
 
 
 @each_device
@@ -148,7 +148,7 @@ def test_parts_that_begin_with_the_total_of_those_before_them(reverse: bool, dev
 
 
 @each_device
-def test_a_nan_reaches_everything_behind_it(device: str):
+def test_a_nan_reaches_everything_after_it(device: str):
     x = np.ones(3000, np.float32)
     x[1500] = np.nan
 
@@ -170,16 +170,16 @@ def test_half_types_are_summed_in_f32_from_end_to_end(device: str):
     near(np.arange(1.0, 4097.0), sums.astype("f32"), relative=2**-8, why="one rounding to bf16")
 
 
-def test_one_plan_serves_every_size():
-    compiled = rune.jit(cumsum, device="reference:0", dims={"n": (1, 1 << 16)})
+def test_one_plan_covers_every_size():
+    program = rune.jit(cumsum, device="reference:0", dims={"n": (1, 1 << 16)})
 
     for size in (5, 2000):
         x = np.arange(size, dtype=np.int32)
-        np.testing.assert_array_equal(np.cumsum(x), compiled(x))
-    assert compiled.cache_size() == 1
+        np.testing.assert_array_equal(np.cumsum(x), program(x))
+    assert program.cache_size() == 1
 
 
-def test_what_reads_a_scan_is_computed_with_its_last_step():
+def test_a_reader_of_a_scan_is_fused_into_its_last_step():
     kernels = stages(program_of(lambda x: ops.exp(cumsum(x)), f32(2048)), THREADS).kernels
 
     assert len(kernels.steps) == 3

@@ -39,7 +39,7 @@ def test_a_kernel_touches_what_its_indices_reach():
     assert traffic(code) == {"row": Traffic(1, 0), "x": Traffic(8, 0), "w": Traffic(4, 0), "y": Traffic(0, 8)}
 
 
-def test_what_is_read_twice_counts_once_and_an_update_both_ways():
+def test_an_array_read_twice_counts_once_and_an_update_counts_twice():
     code = parse("""
         code f(x: read f32[8], y: readwrite f32[8]) {
           for i in 8 grid {
@@ -112,7 +112,7 @@ def test_a_loop_costs_its_steps_as_often_as_it_runs():
 
 
 @pytest.mark.parametrize("steps", [10, 10_000])
-def test_what_a_loop_fills_in_place_is_not_copied_at_each_step(steps: int):
+def test_an_array_that_a_loop_fills_in_place_is_not_copied_at_each_step(steps: int):
     def step(carry, x):
         return 0.5 * carry + x, carry
 
@@ -132,7 +132,7 @@ def test_a_carry_that_a_loop_replaces_as_a_whole_is_moved_at_each_step():
     assert loop.bytes_moved >= 5 * 3 * 4 * 1000
 
 
-def test_a_branch_costs_what_its_dearest_does():
+def test_a_branch_costs_as_much_as_its_most_expensive_side():
     def choose(p, x):
         return cond(p, lambda v: v, lambda v: rnp.tanh(v @ v.T @ v), x)
 

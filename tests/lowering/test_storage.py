@@ -87,7 +87,7 @@ def test_a_rounded_value_is_stored_with_the_bits_it_was_rounded_to():
     assert to_text(code).count("min(") == 1  # encoding ends with one
 
 
-def test_code_in_the_targets_dtypes_is_returned_as_it_is():
+def test_code_in_the_targets_dtypes_is_returned_unchanged():
     code = parse("code k(x: read f32[8], y: write f32[8]) { store y[0] = x[0] }")
 
     assert PASS.run(code) is code
@@ -101,15 +101,15 @@ def test_every_dtype_that_can_be_kept_as_bits_is_looked_for():
 # --- every primitive --------------------------------------------------------------------------
 
 
-def program_of_all(chosen: list[Sample]) -> Program:
-    counts = [len(s.operands) for s in chosen]
+def program_of_all(candidates: list[Sample]) -> Program:
+    counts = [len(s.operands) for s in candidates]
 
     def everything(*flat: Any) -> list[Any]:
         remaining = iter(flat)
         operands = [[next(remaining) for _ in range(n)] for n in counts]
-        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, operands, strict=True)]
+        return [s.primitive(*xs, **s.params) for s, xs in zip(candidates, operands, strict=True)]
 
-    return program_of(everything, *(t for s in chosen for t in s.types))
+    return program_of(everything, *(t for s in candidates for t in s.types))
 
 
 def run(program: Program, target: Target, args: list[np.ndarray]) -> list[np.ndarray]:
@@ -124,9 +124,9 @@ def is_narrow(sample: Sample) -> bool:
 
 @each_primitive
 def test_a_primitive_computes_the_same_bits_without_narrow_dtypes(primitive: Primitive):
-    chosen = [s for s in samples(primitive) if is_narrow(s)]
-    program = program_of_all(chosen)
-    args = [a for s in chosen for a in s.draw()]
+    narrow_samples = [s for s in samples(primitive) if is_narrow(s)]
+    program = program_of_all(narrow_samples)
+    args = [a for s in narrow_samples for a in s.draw()]
 
     outputs = run(program, WIDE_ONLY, args)
 
@@ -142,10 +142,10 @@ def both(text: str, **buffers: np.ndarray) -> None:
     expected, outputs = ([b.copy() for b in buffers.values()] for _ in range(2))
 
     interpret(code, expected, {})
-    held = [b.view(p.dtype) for b, p in zip(outputs, legal(text).params, strict=True)]
-    interpret(legal(text), held, {})
+    stored_outputs = [b.view(p.dtype) for b, p in zip(outputs, legal(text).params, strict=True)]
+    interpret(legal(text), stored_outputs, {})
 
-    same(expected, [h.view(e.dtype) for h, e in zip(held, expected, strict=True)])
+    same(expected, [h.view(e.dtype) for h, e in zip(stored_outputs, expected, strict=True)])
 
 
 EVERY = np.arange(256, dtype=np.uint8)
@@ -221,7 +221,7 @@ SMALL = replace(
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f64, dtypes.i64, dtypes.c128], ids=dtypes.short)
-def test_64_bits_are_refused_by_name_where_a_device_has_none(dtype: np.dtype):
+def test_a_device_without_64_bits_refuses_them_by_name(dtype: np.dtype):
     program = program_of(lambda x: ops.add(x, x), ArrayType((3,), dtype))
     name, narrower = dtypes.short(dtype), {"f64": "f32", "i64": "i32", "c128": "c64"}
 
@@ -246,7 +246,7 @@ def test_complex_numbers_need_only_f32():
     lower(program, SMALL, check=True)
 
 
-def test_what_is_legalised_needs_the_integers_that_hold_it():
+def test_a_legalised_dtype_needs_the_integers_that_store_it():
     assert dtypes.f8_e4m3 not in SMALL.program_dtypes
     with_bytes = replace(SMALL, dtypes=SMALL.dtypes | {dtypes.u8, dtypes.i8})
 

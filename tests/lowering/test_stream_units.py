@@ -81,7 +81,7 @@ def test_gradients_of_halves_store_no_wider_copies():
         near(expected, actual.astype(np.float64), relative=1e-1, absolute=2e-2, why="halves, thrice")
 
 
-def test_hard_halves_are_weighed_with_what_they_are():
+def test_infinite_and_nan_halves_keep_their_weights():
     case = Case(1, 17, 70, 1, 1, 16)
     q, k, v = case.arrays(dtypes.bf16)
     v[0, 69, 0, 0], v[0, 5, 0, 1], v[0, 69, 0, 2] = np.inf, -np.inf, np.nan
@@ -94,7 +94,7 @@ def test_hard_halves_are_weighed_with_what_they_are():
     assert np.all(np.isfinite(out[0, :, 0, 3:]))
 
 
-def test_sizes_that_are_no_multiples_of_a_product_have_no_units():
+def test_sizes_that_are_not_multiples_of_a_tile_use_no_matrix_units():
     codes = lowered(attention(), *Case(1, 64, 64, 1, 1, 24).arrays(dtypes.bf16), device=UNITS).codes
 
     assert not any(isinstance(s, MatrixProduct) for code in codes.values() for s in walk(code.body))

@@ -66,9 +66,9 @@ def in_full(x: np.ndarray) -> Any:
 
 def run(function: Callable[..., Any], *args: np.ndarray, device: Any = GPU) -> list[np.ndarray]:
     """The results by the interpreter of kernel code, which the kernels' definition confirms."""
-    traced = rune.jit(function).traced(*map(in_full, args))
-    result = stages(traced.program, device, check=True)
-    arguments = [*map(np.asarray, traced.captured), *args, *(np.asarray(c) for _, c in traced.program.constants)]
+    trace = rune.jit(function).traced(*map(in_full, args))
+    result = stages(trace.program, device, check=True)
+    arguments = [*map(np.asarray, trace.captured), *args, *(np.asarray(c) for _, c in trace.program.constants)]
     out = run_plan(result.plan, arguments)
     for a, b in zip(out, run_kernel_program(result.kernels, arguments), strict=True):
         relative = 2e-2 if a.dtype.itemsize < 4 else 2e-5
@@ -125,18 +125,18 @@ def test_scores_are_divided_by_no_sum_of_weights():
     assert not any(isinstance(e, Op) and e.name == "div" for x in values for e in walk_expr(x))
 
 
-@pytest.mark.parametrize("shifted", [False, True])
-def test_only_sums_that_are_at_least_one_are_multiplied_by_their_reciprocals(shifted: bool):
+@pytest.mark.parametrize("has_shift", [False, True])
+def test_only_sums_that_are_at_least_one_are_multiplied_by_their_reciprocals(has_shift: bool):
     def shares(q: Any, k: Any, v: Any) -> Any:
         s = q @ k.T
         m = rnp.max(s, 1, keepdims=True)
-        e = rnp.exp(s - m) if shifted else rnp.exp(s)
+        e = rnp.exp(s - m) if has_shift else rnp.exp(s)
         return rnp.exp(s - m) @ v, (e / rnp.sum(e, 1, keepdims=True)) @ v
 
     program = lowered(shares, *(np.ones(s, np.float32) for s in ((9, 4), (70, 4), (70, 5)))).program
-    changed = multiply_by_reciprocals(program, find_components(program))
-    scores = [e for e in changed.equations if e.primitive.name == "div" and e.results[0].type.shape == (9, 70)]
-    assert len(scores) == (0 if shifted else 1)
+    rewrite = multiply_by_reciprocals(program, find_components(program))
+    scores = [e for e in rewrite.equations if e.primitive.name == "div" and e.results[0].type.shape == (9, 70)]
+    assert len(scores) == (0 if has_shift else 1)
 
 
 def test_its_kernel_reads_like_the_algebra(expect):
@@ -195,7 +195,7 @@ def test_scores_of_few_queries_to_a_long_cache_are_stored(queries: int, keys: in
     assert len(streams_of(lowered(attention(), *case.arrays()))) == streams
 
 
-def test_what_depends_on_a_peak_otherwise_is_another_pass():
+def test_another_dependence_on_the_peak_takes_another_pass():
     def times_peak(q: Any, k: Any, v: Any) -> Any:
         s = q @ k.T
         m = rnp.max(s, 1, keepdims=True)
@@ -335,7 +335,7 @@ def test_hard_numbers_are_what_two_passes_make_of_them(name: str):
     near(e @ v / e.sum(1, keepdims=True), out, relative=2e-5, why="f32 sums")
 
 
-def test_hard_values_are_weighed_with_what_they_are():
+def test_infinite_and_nan_values_keep_their_weights():
     x, y = np.zeros((3, 2), np.float32), np.zeros((67, 2), np.float32)
     v = np.ones((67, 3), np.float32)
     v[66, 0], v[5, 1], v[66, 2] = np.inf, -np.inf, np.nan
@@ -378,11 +378,11 @@ AFTER: dict[str, Step] = {
 }
 
 
-def chain(before: Sequence[str], after: Sequence[str], turned: bool, xp: Any) -> Callable[..., Any]:
+def chain(before: Sequence[str], after: Sequence[str], is_transposed: bool, xp: Any) -> Callable[..., Any]:
     """exp(s - max s) of some scores, then some steps; its sums, with weights and without."""
 
     def function(x: Any, y: Any, v: Any, z: Any) -> Any:
-        s = xp.matmul(y, x.T).T if turned else xp.matmul(x, y.T)
+        s = xp.matmul(y, x.T).T if is_transposed else xp.matmul(x, y.T)
         for name in before:
             s = BEFORE[name](xp, s, z)
         e = xp.exp(s - xp.max(s, 1, keepdims=True))
@@ -404,14 +404,14 @@ def chain(before: Sequence[str], after: Sequence[str], turned: bool, xp: Any) ->
     seed=st.integers(0, 99),
 )
 def test_chains_in_any_clothes_are_right(
-    before: list[str], after: list[str], turned: bool, sizes: tuple[int, ...], seed: int
+    before: list[str], after: list[str], is_transposed: bool, sizes: tuple[int, ...], seed: int
 ):
     t, n, d, c = sizes
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((t, d), (n, d), (n, c), (t, n))]
 
-    out = run(chain(before, after, turned, rnp), *arrays)
-    expected = chain(before, after, turned, np)(*(a.astype(np.float64) for a in arrays))
+    out = run(chain(before, after, is_transposed, rnp), *arrays)
+    expected = chain(before, after, is_transposed, np)(*(a.astype(np.float64) for a in arrays))
     for actual, y in zip(out, expected, strict=True):
         scale = max(1.0, float(np.abs(y).max()))
         near(y / scale, actual / scale, relative=2e-4, why="squares of f32 scores, in an exponential")
@@ -449,7 +449,7 @@ def test_check_refuses(change: Callable[[Stream], Stream], why: str):
         check_kernel(replace(kernel, body=body))
 
 
-def test_a_result_does_not_lie_where_other_rows_are_still_read():
+def test_a_result_does_not_overwrite_rows_that_are_still_read():
     def turned(q: Any, k: Any, b: Any) -> Any:
         s = rnp.einsum("bijd,bsd->bijs", q, k) + rnp.transpose(b, (0, 2, 1))[..., None]
         return rnp.sum(rnp.exp(s - rnp.max(s, 3, keepdims=True)) * s[..., :1], 3)
@@ -472,13 +472,13 @@ def test_a_group_has_no_array_of_its_threads():
     assert {a.space for a in allocations} == {AddressSpace.SHARED}
 
 
-@pytest.mark.parametrize("shared", [1 << 14, 1 << 15, 48 << 10, 227 << 10])
-def test_a_tile_fits_the_memory_of_a_group(shared: int):
+@pytest.mark.parametrize("limit", [1 << 14, 1 << 15, 48 << 10, 227 << 10])
+def test_a_tile_fits_the_memory_of_a_group(limit: int):
     case = Case(2, 512, 512, 8, 8, 64)
     result = lowered(attention(), *case.arrays())
     (kernel,) = result.kernels.kernels.values()
-    device = replace(GPU, shared_bytes=shared)
+    device = replace(GPU, shared_bytes=limit)
 
     bodies = build_stream(flatten(kernel), device)
-    allocated = sum(s.size * s.dtype.itemsize for s in walk(bodies) if isinstance(s, Alloc))
-    assert allocated <= shared
+    tile_bytes = sum(s.size * s.dtype.itemsize for s in walk(bodies) if isinstance(s, Alloc))
+    assert tile_bytes <= limit

@@ -81,19 +81,19 @@ def test_four_subgroups_keep_the_values_of_a_product(name: str):
     function, types, text = CASES[name]
     program = program_of(function, *types)
     args = random_arguments(program)
-    built = Built(parse(text), build(kernel_of(function, *types), parse(text), LARGE))
-    check(built.code)
+    variant = Built(parse(text), build(kernel_of(function, *types), parse(text), LARGE))
+    check(variant.code)
 
-    agree(evaluate(program, args), run(built, program, GPU, args), relative=1e-2)
+    agree(evaluate(program, args), run(variant, program, GPU, args), relative=1e-2)
 
 
 def test_rows_may_be_of_open_number():
     kinds = ArrayType((symbol("n", 1, 4096), 72), dtypes.bf16), of(dtypes.bf16, 72, 72)
     program = program_of(dot(AB), *kinds)
     args = random_arguments(program, n=70)
-    built = Built(parse(LEAST), build(kernel_of(dot(AB), *kinds), parse(LEAST), LARGE))
+    variant = Built(parse(LEAST), build(kernel_of(dot(AB), *kinds), parse(LEAST), LARGE))
 
-    agree(evaluate(program, args), run(built, program, GPU, args), relative=1e-2)
+    agree(evaluate(program, args), run(variant, program, GPU, args), relative=1e-2)
 
 
 @pytest.mark.parametrize("device", [LARGE, TEAMS])
@@ -138,19 +138,19 @@ def with_barriers(code: KernelCode, change: Any) -> KernelCode:
     return replace(code, body=body)
 
 
-def test_sums_must_not_be_read_before_a_barrier_that_leaves_nothing_behind():
+def test_sums_must_not_be_read_before_a_barrier_that_covers_them():
     interpreted(many())
 
     with pytest.raises(CheckError, match="four subgroups may still add to it"):
         interpreted(with_barriers(many(), lambda s: (s,) if s.in_flight else ()))
 
 
-def test_what_is_left_behind_is_not_there_yet():
+def test_a_copy_that_may_still_be_pending_must_not_be_read():
     with pytest.raises(CheckError, match="which nothing has written"):
         interpreted(with_barriers(many(), lambda s: (replace(s, in_flight=2 * s.in_flight),)))
 
 
-def test_what_may_still_be_read_must_not_be_filled():
+def test_a_buffer_that_may_still_be_read_must_not_be_filled():
     # Three rounds ahead of four buffers is the one that the units may still read.
     code = many()
     nearer = map_stmts(lambda s: (_ahead(s),), code.body)
@@ -209,12 +209,12 @@ def default(function: Any, *types: ArrayType, device: Target = TEAMS) -> Schedul
     return build_by_default(kernel_of(function, *types, device=device), device).schedule
 
 
-@pytest.mark.parametrize("transposed", [AB, ATB, ABT])
+@pytest.mark.parametrize("numbers", [AB, ATB, ABT])
 @pytest.mark.parametrize("dtype", HALVES)
 def test_a_large_product_of_halves_is_one_of_four_subgroups_where_these_multiply_together(
-    dtype: np.dtype, transposed: Any
+    dtype: np.dtype, numbers: Any
 ):
-    schedule = default(dot(transposed), of(dtype, 4096, 4096), of(dtype, 4096, 4096))
+    schedule = default(dot(numbers), of(dtype, 4096, 4096), of(dtype, 4096, 4096))
 
     assert str(schedule) == "tile(i0=64, i1=256) stage(i0=2, i1=1, j0=64) units(64, 8, 16, buffers=4, abreast=4)"
 

@@ -40,7 +40,7 @@ def tile_of(device: Target, function: Any, *types: ArrayType) -> Tile | None:
 
 @DEVICES
 @pytest.mark.parametrize(("numbers", "size"), list(itertools.product((AB, ABT, ATB), SIZES)), ids=str)
-def test_a_tiled_dot_is_right_whatever_the_remainder(numbers: Any, size: Any, device: Target):
+def test_a_tiled_dot_is_right_for_any_remainder(numbers: Any, size: Any, device: Target):
     hold(dot(numbers), *shapes(numbers, *size), device=device)
 
 
@@ -80,7 +80,7 @@ def test_a_point_has_rows_and_columns_that_are_neighbours_on_a_processor():
     assert grid(code_of(dot(AB), f32(512, 8), f32(8, 512), device=PROCESSOR)) == [64, 32]
 
 
-def test_a_transposition_walks_squares_on_a_processor_behind_a_driver():
+def test_a_transposition_walks_squares_on_a_cpu_behind_a_driver():
     code = code_of(lambda x: ops.transpose(x, permutation=(1, 0)) + 0.0, f32(64, 64), device=PROCESSOR)
 
     assert grid(code) == [4, 4]

@@ -27,7 +27,7 @@ STRIDED = target("dot", "strided_dot")
 
 
 def routed(function: Callable[..., Any], *types: ArrayType, **sizes: int) -> Program:
-    """The program after routing, held against the one before."""
+    """The program after routing, compared with the one before."""
     program = program_of(function, *types)
     routed_program = route_dots(program, STRIDED)
     check_program(routed_program)
@@ -138,7 +138,7 @@ def test_calls_that_walk_print_and_parse():
     assert program_text(parse_program(program_text(kernels))) == program_text(kernels)
 
 
-def test_a_number_that_repeats_is_packed_beside_windows_that_are_read_in_place():
+def test_a_repeated_number_is_packed_while_windows_are_read_in_place():
     def sums(x: Any) -> Any:
         patches = windows(x, (2,), (5,), (1,), (1,))  # [3, 64, 60, 5]
         ones = ops.broadcast(literal(1, dtypes.f32), shape=(64, 3, 60), axes=())

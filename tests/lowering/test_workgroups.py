@@ -87,7 +87,7 @@ def barriers(code: KernelCode) -> int:
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_the_threads_of_a_group_compute_what_one_thread_does(name):
+def test_the_threads_of_a_group_compute_what_one_thread_computes(name):
     function, types = SHARED[name]
 
     assert threads(code_of(function, types)) == [128]
@@ -141,7 +141,7 @@ def test_rows_that_shared_memory_cannot_hold_stay_with_one_thread():
     hold(models.softmax, f32(4, 1024), device=device)
 
 
-def test_what_threads_of_a_group_do(expect):
+def test_the_threads_of_a_group_share_a_reduction(expect):
     device = replace(GPU, threads_per_workgroup=4)
     expect(
         to_text(code_of(rows(ops.reduce_max), [f32(2, 18)], device)),
@@ -295,7 +295,7 @@ def test_a_conflict_that_no_barrier_can_separate_is_an_error():
         insert_barriers(parse(text))
 
 
-def test_code_without_a_workgroup_is_left_alone():
+def test_code_without_a_workgroup_stays_unchanged():
     code = code_of(rows(ops.reduce_sum), [f32(4096, 512)], PROCESSOR)
 
     assert insert_barriers(code) is code

@@ -70,7 +70,7 @@ def test_keys_that_may_be_rounded_twice_in_two_ways_are_stored():
     assert names(lambda x: rnp.sort(x * 3), f32(1 << 20))[0] == "mul"
 
 
-def test_what_takes_long_to_compute_is_stored():
+def test_an_expensive_operand_is_stored():
     def run(x: Any) -> Any:
         return rnp.argmax(rnp.sin(rnp.exp(rnp.tanh(x))))
 
@@ -81,7 +81,7 @@ def test_columns_are_brought_into_order_before_they_are_read():
     assert names(lambda x: rnp.argmax(x.T.reshape(-1)), f32(4096, 4096))[0] == "transpose"
 
 
-def test_what_another_reader_needs_in_memory_is_read_there():
+def test_a_value_that_is_in_memory_for_another_reader_is_read_there():
     def run(rows: Any, places: Any, updates: Any) -> Any:
         next_places = ops.add(places, 1)
         return added(rows, next_places, updates), next_places
@@ -89,7 +89,7 @@ def test_what_another_reader_needs_in_memory_is_read_there():
     assert names(run, i32(50, 1), i32(70), i32(70, 1), target=REFERENCE) == ["add", "scatter_atomically"]
 
 
-def test_what_asks_for_memory_is_stored():
+def test_a_value_marked_for_memory_is_stored():
     def run(rows: Any, places: Any, updates: Any) -> Any:
         return added(rows, in_memory(ops.add(places, 1)), updates)
 
@@ -110,17 +110,17 @@ def test_few_arrays_are_read_by_one_kernel():
         return added(rows, places, total)
 
     types = [i32(50, 1), i32(70), *[i32(70, 1)] * 40]
-    lowered = stages(program_of(run, *types), REFERENCE)
+    lowering = stages(program_of(run, *types), REFERENCE)
 
-    assert max(len(code.params) for code in lowered.codes.values()) <= 28
+    assert max(len(code.params) for code in lowering.codes.values()) <= 28
 
 
 def test_a_kernel_with_computed_operands_is_read_back():
     size = symbol("n", 1, 100)
     program = program_of(lambda x, p, u: added(x, ops.add(p, 1), u), i32(9, 1), i32(size), i32(size, 1))
-    lowered = stages(program, REFERENCE, check=True)
+    lowering = stages(program, REFERENCE, check=True)
 
-    text = program_text(lowered.kernels)
+    text = program_text(lowering.kernels)
 
     assert program_text(parse_program(text)) == text
     assert text.count("kernel ") == 1
@@ -133,10 +133,10 @@ def test_places_that_are_computed_from_the_rows_are_those_of_before():
         return added(x, ops.sub(9, rnp.reshape(x, (-1,))), u)
 
     x = np.arange(10, dtype=np.int32).reshape(10, 1)
-    lowered = stages(program_of(run, i32(10, 1), i32(10, 1)), REFERENCE, (0,), check=True)
+    lowering = stages(program_of(run, i32(10, 1), i32(10, 1)), REFERENCE, (0,), check=True)
     expected = x.copy()
     np.add.at(expected, 9 - x[:, 0], x + 1)
 
-    assert any(isinstance(step, Copy) for step in lowered.plan.steps)
-    (result,) = run_plan(lowered.plan, [x, x + 1])
+    assert any(isinstance(step, Copy) for step in lowering.plan.steps)
+    (result,) = run_plan(lowering.plan, [x, x + 1])
     np.testing.assert_array_equal(expected, result)

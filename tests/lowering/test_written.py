@@ -34,9 +34,9 @@ def counted(x: Any) -> Any:
 def test_a_size_may_have_the_name_of_anything_in_the_loops(name: str):
     program = program_of(counted, ArrayType((symbol(name, 1, 100),), dtypes.u32))
 
-    lowered = stages(program, REFERENCE, check=True)
+    lowering = stages(program, REFERENCE, check=True)
 
-    assert [name in code.sizes for code in lowered.codes.values()] == [True]
+    assert [name in code.sizes for code in lowering.codes.values()] == [True]
 
 
 def test_given_loops_have_no_schedule_but_their_own():
@@ -48,25 +48,25 @@ def test_given_loops_have_no_schedule_but_their_own():
 
 def test_a_kernel_of_given_loops_is_read_back():
     size = symbol("n", 1, 100)
-    lowered = stages(program_of(counted, ArrayType((size,), dtypes.u32)), REFERENCE, check=True)
+    lowering = stages(program_of(counted, ArrayType((size,), dtypes.u32)), REFERENCE, check=True)
 
-    text = program_text(lowered.kernels)
+    text = program_text(lowering.kernels)
 
     assert program_text(parse_program(text)) == text
     assert "code {" in text
 
 
-def test_a_donated_argument_is_changed_where_it_lies():
+def test_a_donated_argument_is_updated_in_place():
     program = program_of(lambda x, p, u: scatter_atomically(x, p, u, combine="add"), i32(50, 1), i32(70), i32(70, 1))
 
     assert stages(program, REFERENCE, (0,)).plan.donations == ((0, 0),)
 
 
-def test_a_reshaped_operand_is_read_where_it_lies():
+def test_a_reshaped_operand_is_read_in_place():
     def run(x: Any, p: Any, u: Any) -> Any:
         return scatter_atomically(rune.numpy.reshape(x, (-1, 1)), p, rune.numpy.reshape(u, (-1, 1)), combine="add")
 
     x, places, updates = np.zeros(5, np.int32), np.array([1, 4, 1], np.int32), np.array([1, 2, 3], np.int32)
-    lowered = stages(rune.make_program(run)(array(x), array(places), array(updates)), REFERENCE)
+    lowering = stages(rune.make_program(run)(array(x), array(places), array(updates)), REFERENCE)
 
-    assert [name.rpartition("_")[0] for name in lowered.codes] == ["scatter_atomically"]
+    assert [name.rpartition("_")[0] for name in lowering.codes] == ["scatter_atomically"]

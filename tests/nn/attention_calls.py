@@ -1,4 +1,4 @@
-"""Calls of jax.nn that rune.nn answers alike: attention with all its arguments, the
+"""Calls of jax.nn that rune.nn also understands: attention with all its arguments, the
 newer elementwise functions, orthogonal initializers.
 
 make_jax_vectors.py stores what jax 0.10.2 answers; test_against_jax.py compares.

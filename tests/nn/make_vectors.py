@@ -45,8 +45,8 @@ class Functional:
     def layers(self, kind: str, x: Any, weights: Any, ways: int) -> Any:
         layer = getattr(self.torch.nn, kind.upper())(3, 4, 2, bidirectional=ways == 2)
         names = [name for name, _ in layer.named_parameters()]
-        named = dict(zip(names, weights, strict=True))
-        outputs, last = self.torch.func.functional_call(layer, named, (x,))
+        parameters = dict(zip(names, weights, strict=True))
+        outputs, last = self.torch.func.functional_call(layer, parameters, (x,))
         return (outputs, *last) if kind == "lstm" else (outputs, last)
 
 
@@ -55,10 +55,10 @@ def answer(torch: Any, case: Case) -> dict[str, np.ndarray]:
     tensors = [torch.tensor(x) for x in case.draw()]
     for t in tensors:
         t.requires_grad_(t.dtype.is_floating_point)
-    results = case.theirs(Functional(torch), *tensors)
+    results = case.torch_call(Functional(torch), *tensors)
     outputs = results if isinstance(results, tuple) else (results,)
-    weighted = [(o * torch.cos(torch.arange(o.numel()).reshape(o.shape))).sum() for o in outputs]
-    torch.stack(weighted).sum().backward()
+    weighted_sums = [(o * torch.cos(torch.arange(o.numel()).reshape(o.shape))).sum() for o in outputs]
+    torch.stack(weighted_sums).sum().backward()
     vectors = {f"{case} / {k}": o.detach().numpy() for k, o in enumerate(outputs)}
     for k, t in enumerate(tensors):
         if t.grad is not None:

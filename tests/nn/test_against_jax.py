@@ -51,7 +51,7 @@ def test_gradients_are_those_of_jax(name: str):
         equal(f"{name} / d{number}", gradient)
 
 
-def test_lanes_of_attention_are_calls_of_their_own():
+def test_each_lane_of_attention_is_a_separate_call():
     q, k, v = draw("lanes", ((3, *Q), (3, *K), (3, *K)))
     attend = lambda q, k, v: nn.dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
 

@@ -1,6 +1,6 @@
 """rune.nn against stored answers of torch 2.13.0: convolutions, pooling, losses, cells, norms.
 
-Each case is called as it is and under jit; the gradients of the sum of its results, each times a
+Each case is called directly and under jit; the gradients of the sum of its results, each times a
 fixed weight, are compared as well, and both on other executors: a sample in every run, all with
 RUNE_TEST_WHOLE=1. torch_cases.py spells the calls, make_vectors.py stored them.
 """
@@ -59,9 +59,9 @@ def gradients(case: Case, device: str) -> None:
     """Compare the gradients of a compiled program."""
     arrays = case.draw()
     smooth = tuple(k for k in range(len(arrays)) if f"{case} / d{k}" in STORED)
-    derived = rune.grad(lambda *xs: weighted(case, *xs), argnums=smooth)
+    derivative = rune.grad(lambda *xs: weighted(case, *xs), argnums=smooth)
 
-    gradients = rune.jit(derived, device=device)(*arrays)
+    gradients = rune.jit(derivative, device=device)(*arrays)
 
     for number, gradient in zip(smooth, gradients, strict=True):
         equal(f"{case} / d{number}", gradient)
@@ -72,9 +72,9 @@ def test_gradients_are_those_of_torch(case: Case):
     gradients(case, "cpu")
 
 
-@pytest.mark.parametrize("placed", one_in(32, list(PLACED)))
-def test_a_program_on_an_executor_gives_torchs_results_and_gradients(placed: str):
-    case, device = PLACED[placed]
+@pytest.mark.parametrize("case_on_device", one_in(32, list(PLACED)))
+def test_a_program_on_an_executor_gives_torchs_results_and_gradients(case_on_device: str):
+    case, device = PLACED[case_on_device]
 
     results = rune.jit(lambda *xs: outputs(case, *xs), device=device)(*case.draw())
 

@@ -65,7 +65,7 @@ def test_without_a_key_an_initializer_draws_one():
     same(tuple(init(k, (3, 4)) for k in keys), weights)
 
 
-def test_what_needs_no_key_draws_none():
+def test_a_constant_initializer_draws_no_key():
     with random.seed(0):
         initializers.zeros(shape=(2,))
         initializers.constant(3.0)(shape=(2,))
@@ -96,7 +96,7 @@ def test_a_constant_may_be_an_array():
     same(np.asarray([[1.0, 2.0]] * 3, np.float32), initializers.constant(bias)(shape=(3, 2)))
 
 
-def test_an_initializer_says_its_name():
+def test_an_initializer_has_a_name():
     assert repr(initializers.he_normal()) == "<initializer he_normal>"
 
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_is_refused():
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "bool", "float16"])
-def test_what_is_not_drawn_may_have_any_dtype(dtype: str):
+def test_constant_initializers_take_any_dtype(dtype: str):
     constants = [initializers.zeros, initializers.ones, initializers.constant(1)]
 
     assert [i(KEY, (3,), dtype).dtype for i in constants] == [np.dtype(dtype)] * 3

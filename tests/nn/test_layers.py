@@ -38,8 +38,8 @@ def test_lanes_of_a_named_axis_are_one_batch(over: Any):
 
     y, after = over(step, axis_name="lanes")(x)
 
-    normalised, expected = nn.batch_norm(x.reshape(-1, 5, 2), state)
-    same(normalised, np.asarray(y).reshape(-1, 5, 2))
+    batch, expected = nn.batch_norm(x.reshape(-1, 5, 2), state)
+    same(batch, np.asarray(y).reshape(-1, 5, 2))
     for lane in range(4):
         same(expected.mean, np.asarray(after.mean)[lane])
         same(expected.var, np.asarray(after.var)[lane])
@@ -60,14 +60,14 @@ def test_gradients_through_lanes_are_those_of_one_batch():
     same(rune.grad(at_once)(x), rune.jit(rune.grad(by_lanes))(x))
 
 
-def test_without_lanes_of_their_own_every_lane_has_its_statistics():
+def test_without_a_named_axis_every_lane_has_its_own_statistics():
     x, state = numbers(4, 3, 5), nn.batch_norm_state(5)
 
     y, after = rune.vmap(lambda r: nn.batch_norm(r, state))(x)
 
     for lane in range(4):
-        normalised, expected = nn.batch_norm(x[lane], state)
-        same(normalised, np.asarray(y)[lane])
+        rows, expected = nn.batch_norm(x[lane], state)
+        same(rows, np.asarray(y)[lane])
         same(expected.var, np.asarray(after.var)[lane])
 
 
@@ -104,7 +104,7 @@ def adjacency() -> np.ndarray:
     return dense
 
 
-def test_messages_add_up_as_the_adjacency_matrix_says():
+def test_messages_add_up_as_the_adjacency_matrix_prescribes():
     nodes = numbers(5, 3)
 
     sums = rune.jit(nn.message_passing)(nodes, EDGES[:, 0], EDGES[:, 1])
@@ -119,8 +119,8 @@ def test_edges_to_nowhere_are_padding():
     combine: Any
     for combine in ("sum", "mean", "max"):
         plain = nn.message_passing(nodes, EDGES[:, 0], EDGES[:, 1], combine=combine)
-        padded = nn.message_passing(nodes, edges[:, 0], edges[:, 1], combine=combine)
-        same(plain, padded)
+        with_padding = nn.message_passing(nodes, edges[:, 0], edges[:, 1], combine=combine)
+        same(plain, with_padding)
 
 
 def test_means_and_maxima_are_those_of_each_receiver():
@@ -168,14 +168,14 @@ def test_fractional_regions_cover_the_axis_and_repeat_with_the_key():
 
     for seed in range(8):
         key = rune.random.key(seed)
-        pooled = np.asarray(nn.fractional_max_pool(x, 2, 9, key=key))[0, 0]
-        steps = np.diff(pooled)
+        maxima = np.asarray(nn.fractional_max_pool(x, 2, 9, key=key))[0, 0]
+        steps = np.diff(maxima)
 
-        assert pooled.shape == (9,)
-        assert pooled[-1] == 24  # the last region ends with the axis
-        assert 1 <= pooled[0] <= 4
+        assert maxima.shape == (9,)
+        assert maxima[-1] == 24  # the last region ends with the axis
+        assert 1 <= maxima[0] <= 4
         assert set(steps) <= {2.0, 3.0, 4.0}
-        assert np.array_equal(pooled, nn.fractional_max_pool(x, 2, 9, key=key)[0, 0])
+        assert np.array_equal(maxima, nn.fractional_max_pool(x, 2, 9, key=key)[0, 0])
 
 
 def test_gradients_of_fractional_pooling_go_to_the_chosen_cells():
@@ -183,9 +183,9 @@ def test_gradients_of_fractional_pooling_go_to_the_chosen_cells():
 
     gradient = np.asarray(rune.grad(lambda x: rnp.sum(nn.fractional_max_pool(x, 2, 4, key=key)))(x))
 
-    pooled = np.asarray(nn.fractional_max_pool(x, 2, 4, key=key))
-    assert gradient.sum() == pooled.size
-    assert set(np.round(x[gradient > 0], 5)) == set(np.round(pooled.ravel(), 5))
+    maxima = np.asarray(nn.fractional_max_pool(x, 2, 4, key=key))
+    assert gradient.sum() == maxima.size
+    assert set(np.round(x[gradient > 0], 5)) == set(np.round(maxima.ravel(), 5))
 
 
 def test_compiled_code_of_a_layer_does_not_grow_with_the_sequence():
@@ -221,6 +221,6 @@ def test_the_row_of_the_padding_gets_no_gradient():
         (lambda: nn.lstm([(1, 2, 3)], rnp.ones((2, 2, 2))), ArgumentError),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Any, error: type[Exception]):
+def test_arguments_that_do_not_fit_are_refused(call: Any, error: type[Exception]):
     with pytest.raises(error, match=": cannot "):
         call()

@@ -1,4 +1,4 @@
-"""rune.nn against formulas in NumPy: activations, softmax and its kin, normalisation, losses.
+"""rune.nn against formulas in NumPy: activations, the softmax family, normalisation, losses.
 
 Values in the tails where naive formulas overflow, derivatives at corners by JAX's conventions,
 second derivatives, masks, half types, and that a jitted call is the eager one.
@@ -206,7 +206,7 @@ def test_the_maximum_of_softmax_carries_no_derivative():
 # --- logsumexp --------------------------------------------------------------------------------
 
 
-def test_logsumexp_of_infinities_is_what_the_sum_says():
+def test_logsumexp_of_infinities_agrees_with_the_sum():
     inf = math.inf
 
     assert nn.logsumexp(rnp.array([[-inf, -inf], [inf, 0.0], [-inf, 3.0]]), 1).tolist() == [-inf, inf, 3.0]
@@ -214,11 +214,11 @@ def test_logsumexp_of_infinities_is_what_the_sum_says():
 
 
 def test_the_gradient_of_logsumexp_ignores_single_infinities_and_is_nan_for_all():
-    one = rune.grad(nn.logsumexp)(rnp.array([-math.inf, 0.0]))
-    every = rune.grad(nn.logsumexp)(rnp.array([-math.inf, -math.inf]))
+    of_one_infinite = rune.grad(nn.logsumexp)(rnp.array([-math.inf, 0.0]))
+    of_all_infinite = rune.grad(nn.logsumexp)(rnp.array([-math.inf, -math.inf]))
 
-    assert one.tolist() == [0.0, 1.0]
-    assert np.isnan(every).all()
+    assert of_one_infinite.tolist() == [0.0, 1.0]
+    assert np.isnan(of_all_infinite).all()
 
 
 def test_logsumexp_takes_weights_axes_and_a_sign():
@@ -274,10 +274,10 @@ def test_a_normalisation_differentiates_twice(name: str):
 def test_layer_norm_of_large_f16_does_not_overflow():
     x = array(np.array([30000, -30000, 20000, -20000], np.float16))
 
-    normalised = nn.layer_norm(x)
+    result = nn.layer_norm(x)
 
-    assert normalised.dtype == np.float16
-    near(standardize(np.asarray(x, np.float64)), normalised, relative=1e-3, why="f16 result")
+    assert result.dtype == np.float16
+    near(standardize(np.asarray(x, np.float64)), result, relative=1e-3, why="f16 result")
 
 
 # --- classes and losses -----------------------------------------------------------------------
@@ -358,7 +358,7 @@ def test_binary_cross_entropy_and_squares_are_their_formulas():
     near(np.mean((x - labels) ** 2), nn.mse_loss(array(x), array(labels)), relative=1e-12, why="rounding")
 
 
-def test_labels_that_are_no_integers_are_refused():
+def test_labels_that_are_not_integers_are_refused():
     with pytest.raises(TypeError, match=r"cannot use f32\[1\] as classes \(integers required\)"):
         nn.softmax_cross_entropy_with_integer_labels(rnp.zeros((1, 2)), rnp.zeros(1))
 

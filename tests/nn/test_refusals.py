@@ -1,4 +1,4 @@
-"""What rune.nn and rune.optim refuse, and how they say it: wrong ranks, sizes, groups and modes."""
+"""The errors of rune.nn and rune.optim: wrong ranks, sizes, groups and modes."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_it_is_refused_in_words(name: str):
+def test_it_is_refused_with_an_explanation(name: str):
     call, message = CALLS[name]
 
-    with pytest.raises(RuneError) as caught:
+    with pytest.raises(RuneError) as error:
         call()
-    assert message in str(caught.value)
-    assert ": cannot " in str(caught.value)
+    assert message in str(error.value)
+    assert ": cannot " in str(error.value)
 
 
 def test_a_loss_of_any_batch_is_one_program():

@@ -43,7 +43,7 @@ def test_the_derivative_uses_the_same_mask():
     same(np.where(living(dropout(X, 0.5, KEY)), np.float32(2), np.float32(0)), np.asarray(gradient))
 
 
-def test_lanes_of_keys_have_masks_of_their_own():
+def test_lanes_of_keys_have_their_own_masks():
     keys = random.split(KEY, 3)
 
     lanes = rune.vmap(lambda k: dropout(X, 0.5, k))(keys)
@@ -98,9 +98,9 @@ def test_the_dtype_stays(dtype: str):
 
 
 def test_dropout_is_part_of_the_kernel_around_it():
-    explained = rune.explain(lambda x, k: rnp.tanh(dropout(x, 0.5, k)) + 1.0)(X, KEY)
+    explanation = rune.explain(lambda x, k: rnp.tanh(dropout(x, 0.5, k)) + 1.0)(X, KEY)
 
-    assert explained.costs.launches == 1
+    assert explanation.costs.launches == 1
 
 
 def test_what_cannot_be_is_refused():

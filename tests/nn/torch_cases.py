@@ -34,7 +34,7 @@ class Case:
 
     name: str
     ours: Callable[..., Any]
-    theirs: Callable[..., Any]
+    torch_call: Callable[..., Any]
     operands: tuple[Operand, ...]
 
     def __str__(self) -> str:
@@ -79,12 +79,12 @@ def _transposed(rank: int, x: Operand, w: Operand, label: str, bias: int = 0, **
 
 
 def _pool(kind: str, rank: int, x: Operand, label: str, *args: Any, **options: Any) -> Case:
-    theirs = {"divisor": "divisor_override"}
-    renamed = {theirs.get(k, k): v for k, v in options.items()}
+    torch_names = {"divisor": "divisor_override"}
+    torch_options = {torch_names.get(k, k): v for k, v in options.items()}
     return Case(
         f"{kind}_pool{rank}d {label}",
         lambda nn, a: getattr(nn, f"{kind}_pool")(a, *args, **options),
-        lambda F, a: getattr(F, f"{kind}_pool{rank}d")(a, *args, **renamed),
+        lambda F, a: getattr(F, f"{kind}_pool{rank}d")(a, *args, **torch_options),
         (x,),
     )
 

@@ -2,7 +2,7 @@
 
     SCIPY_ARRAY_API=1 python -m tests.numpy.dispatched scipy
 
-prints the calls that differ, as JSON, and how many there were. It is a process of its own, since
+prints the calls that differ, as JSON, and the number of calls. It runs in a separate process, since
 SciPy reads the variable once, when it is imported. Each call is made with arrays, and with arrays
 in boxes (`rune.numpy.mutable`).
 """

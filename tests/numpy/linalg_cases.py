@@ -1,7 +1,7 @@
 """Calls of rune.numpy.linalg: solving, factorising, determinants and products.
 
-Matrices are drawn and made regular, definite or triangular by the call itself. A factorisation is
-looked at by what it rebuilds; its signs are free.
+Matrices are drawn, and the call itself makes them regular, definite or triangular. A factorisation
+is judged by the matrix that its factors multiply to; its signs are free.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cases of what rests on order: sorting, search, sets, histograms, quantiles."""
+"""Cases that rest on order: sorting, search, sets, histograms, quantiles."""
 
 from __future__ import annotations
 

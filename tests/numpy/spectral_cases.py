@@ -1,7 +1,7 @@
 """Calls of rune.numpy.linalg: eigenvalues, singular values and norms.
 
-Matrices are made by the call itself so that eigenvalues (singular values) are well apart. Vectors
-are seen through sums of projectors, each with a weight of its own; their phases are free.
+The call itself makes matrices whose eigenvalues (singular values) are well apart. Vectors are
+judged by sums of weighted projectors, since their phases are free.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def _eigh_upper(xp: Any, x: Any) -> Any:
 def _eig(xp: Any, x: Any) -> Any:
     """Functions of the matrix that do not depend on the order of eigenvalues."""
     w, v = (y + 0j for y in xp.linalg.eig(graded(xp, x)))  # NumPy's may be real
-    squared = (v * w[..., None, :] ** 2) @ xp.linalg.inv(v)
-    return xp.sum(w), xp.sum(w * w), squared, xp.sum(abs(v) ** 2, -2)
+    square = (v * w[..., None, :] ** 2) @ xp.linalg.inv(v)
+    return xp.sum(w), xp.sum(w * w), square, xp.sum(abs(v) ** 2, -2)
 
 
 def _eigvals(xp: Any, x: Any) -> Any:

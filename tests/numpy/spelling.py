@@ -1,6 +1,6 @@
-"""How calls that NumPy and rune.numpy both understand are spelled: one lambda serves both.
+"""Calls that NumPy and rune.numpy both understand: one lambda serves both.
 
-A case names the arguments it wants by kind and shape. `smooth` says that the derivative with
+A case names its arguments by kind and shape. `smooth` says that the derivative with
 respect to every floating argument exists at the points drawn; `static` that the call needs
 concrete values, so that it can be neither jitted nor batched; `plain` that only these sizes and
 dtypes are tried, because a call is slow. Of the generated variants `keeps` names the sizes that

@@ -1,6 +1,6 @@
 """Every name of rune.numpy against NumPy, then against itself compiled, batched and derived.
 
-The table of calls is cases.py; what holds of each is said in tests/support/surface_laws.py and
+cases.py is the table of calls; the laws for each are in tests/support/surface_laws.py and
 surface_second.py.
 """
 

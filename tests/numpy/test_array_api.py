@@ -94,15 +94,15 @@ BINARY = [n for n in STANDARD if is_elementwise(n, 2) and n not in ("matmul", "v
 
 def agree(expected: Any, actual: Any) -> None:
     """Equal dtype and shape, and numbers up to a few roundings."""
-    wanted, result = np.asarray(expected), np.asarray(actual)
-    assert (wanted.dtype, wanted.shape) == (result.dtype, result.shape)
-    exact = wanted.dtype.kind in "biu"
-    limit = 0 if exact else 8 * np.finfo(wanted.dtype).eps
-    np.testing.assert_allclose(result, wanted, rtol=limit, atol=limit)
+    reference, result = np.asarray(expected), np.asarray(actual)
+    assert (reference.dtype, reference.shape) == (result.dtype, result.shape)
+    exact = reference.dtype.kind in "biu"
+    limit = 0 if exact else 8 * np.finfo(reference.dtype).eps
+    np.testing.assert_allclose(result, reference, rtol=limit, atol=limit)
 
 
 def expected(call: Callable[[], Any]) -> Any:
-    """What the standard gives; None where it is not defined."""
+    """The result of the standard; None if it is not defined."""
     with np.errstate(all="ignore"):
         try:
             return call()
@@ -114,9 +114,9 @@ def expected(call: Callable[[], Any]) -> Any:
 def test_a_function_of_one_array_has_the_standards_dtype_and_value(name: str):
     for dtype in NAMES:
         data = of_dtype(dtype, (7,), 1) + (1 if name == "acosh" and dtype != "bool" else 0)
-        wanted = expected(lambda x=data: named(strict, name)(strict.asarray(x)))
-        if wanted is not None and not isinstance(wanted, tuple):
-            agree(wanted, named(rnp, name)(array(data)))
+        reference = expected(lambda x=data: named(strict, name)(strict.asarray(x)))
+        if reference is not None and not isinstance(reference, tuple):
+            agree(reference, named(rnp, name)(array(data)))
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -124,9 +124,9 @@ def test_a_function_of_two_arrays_has_the_standards_dtype_and_value(name: str):
     for one in NAMES:
         for other in NAMES:
             x, y = of_dtype(one, (3, 1), 1), of_dtype(other, (4,), 2)
-            wanted = expected(lambda x=x, y=y: named(strict, name)(strict.asarray(x), strict.asarray(y)))
-            if wanted is not None:
-                agree(wanted, named(rnp, name)(array(x), array(y)))
+            reference = expected(lambda x=x, y=y: named(strict, name)(strict.asarray(x), strict.asarray(y)))
+            if reference is not None:
+                agree(reference, named(rnp, name)(array(x), array(y)))
 
 
 OPERATORS = ("add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le gt ge eq ne").split()
@@ -136,17 +136,17 @@ ORDERED = ("lt", "le", "gt", "ge")
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_keeps_the_arrays_dtype_beside_a_python_number(name: str):
+def test_an_operator_with_a_python_number_keeps_the_arrays_dtype(name: str):
     apply = getattr(operator, name)
     for dtype in NAMES:
         data = of_dtype(dtype, (5,), 3)
         for number in (True, 2, 2.0, *(() if name in ORDERED else (2j,))):
             for swap in (False, True):
                 args = [(number, v) if swap else (v, number) for v in (strict.asarray(data),)]
-                wanted = expected(lambda args=args: apply(*args[0]))
+                reference = expected(lambda args=args: apply(*args[0]))
                 ours = (number, array(data)) if swap else (array(data), number)
-                if wanted is not None:
-                    agree(wanted, apply(*ours))
+                if reference is not None:
+                    agree(reference, apply(*ours))
 
 
 # --- special values ---------------------------------------------------------------------------
@@ -156,32 +156,32 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.
 OPEN = {"exp", "expm1", "sin", "cos", "tan", "sinh", "cosh"}
 
 
-def same_special(wanted: np.ndarray, actual: np.ndarray) -> None:
+def same_special(reference: np.ndarray, actual: np.ndarray) -> None:
     """NaN, infinities and zeros with their signs; the rest near."""
-    np.testing.assert_array_equal(np.isnan(wanted), np.isnan(actual))
-    np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-30)
-    zero = wanted == 0
-    np.testing.assert_array_equal(np.signbit(wanted[zero]), np.signbit(actual[zero]))
+    np.testing.assert_array_equal(np.isnan(reference), np.isnan(actual))
+    np.testing.assert_allclose(actual, reference, rtol=1e-5, atol=1e-30)
+    zero = reference == 0
+    np.testing.assert_array_equal(np.signbit(reference[zero]), np.signbit(actual[zero]))
 
 
 @pytest.mark.parametrize("name", [n for n in UNARY if n not in OPEN])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_special_values_of_one_array_are_the_standards(name: str, dtype: str):
     data = SPECIAL.astype(dtype)
-    wanted = expected(lambda: named(strict, name)(strict.asarray(data)))
+    reference = expected(lambda: named(strict, name)(strict.asarray(data)))
 
-    if wanted is not None:
-        same_special(np.asarray(wanted), np.asarray(named(rnp, name)(array(data))))
+    if reference is not None:
+        same_special(np.asarray(reference), np.asarray(named(rnp, name)(array(data))))
 
 
 @pytest.mark.parametrize("name", [n for n in BINARY if n != "nextafter"])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_special_values_of_two_arrays_are_the_standards(name: str, dtype: str):
     x, y = np.meshgrid(SPECIAL.astype(dtype), SPECIAL.astype(dtype))
-    wanted = expected(lambda: named(strict, name)(strict.asarray(x), strict.asarray(y)))
+    reference = expected(lambda: named(strict, name)(strict.asarray(x), strict.asarray(y)))
 
-    if wanted is not None:
-        same_special(np.asarray(wanted), np.asarray(named(rnp, name)(array(x), array(y))))
+    if reference is not None:
+        same_special(np.asarray(reference), np.asarray(named(rnp, name)(array(x), array(y))))
 
 
 # --- the rest of the functions ----------------------------------------------------------------
@@ -270,20 +270,20 @@ CALLS: dict[str, Callable[[Any, Callable[[np.ndarray], Any]], Any]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_gives_what_the_standard_gives(name: str):
-    wanted = np.asarray(CALLS[name](strict, strict.asarray))
+    reference = np.asarray(CALLS[name](strict, strict.asarray))
 
     result = np.asarray(CALLS[name](rnp, lambda x: array(x, x.dtype)))
 
-    assert result.shape == wanted.shape
-    if wanted.dtype.kind in "iu":  # counts and positions are i32 here
-        np.testing.assert_array_equal(result, wanted)
+    assert result.shape == reference.shape
+    if reference.dtype.kind in "iu":  # counts and positions are i32 here
+        np.testing.assert_array_equal(result, reference)
     else:
-        agree_widely(wanted, result)
+        agree_widely(reference, result)
 
 
-def agree_widely(wanted: np.ndarray, actual: np.ndarray) -> None:
-    assert actual.dtype == wanted.dtype
-    np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)
+def agree_widely(reference: np.ndarray, actual: np.ndarray) -> None:
+    assert actual.dtype == reference.dtype
+    np.testing.assert_allclose(actual, reference, rtol=1e-9, atol=1e-9)
 
 
 # --- dtypes -----------------------------------------------------------------------------------
@@ -293,11 +293,11 @@ def test_result_types_are_the_standards_where_it_has_them():
     for one in NAMES:
         for other in NAMES:
             try:
-                wanted = strict.result_type(getattr(strict, one), getattr(strict, other))
+                reference = strict.result_type(getattr(strict, one), getattr(strict, other))
             except TypeError:
                 continue
             dtype = rnp.result_type(getattr(rnp, one), getattr(rnp, other))
-            assert str(wanted).rsplit(".", 1)[-1] == dtype.name
+            assert str(reference).rsplit(".", 1)[-1] == dtype.name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -305,27 +305,27 @@ def test_limits_of_dtypes_have_the_standards_names(name: str):
     dtype = np.dtype(name)
     if dtype.kind in "fc":
         limits = rnp.finfo(getattr(rnp, name))
-        wanted = np.finfo(dtype)
+        reference = np.finfo(dtype)
         for field in ("bits", "eps", "max", "min", "smallest_normal"):
-            assert float(getattr(limits, field)) == float(getattr(wanted, field))
+            assert float(getattr(limits, field)) == float(getattr(reference, field))
     elif dtype.kind in "iu":
-        limits, wanted = rnp.iinfo(getattr(rnp, name)), np.iinfo(dtype)
-        assert (limits.bits, limits.min, limits.max) == (wanted.bits, wanted.min, wanted.max)
+        limits, reference = rnp.iinfo(getattr(rnp, name)), np.iinfo(dtype)
+        assert (limits.bits, limits.min, limits.max) == (reference.bits, reference.min, reference.max)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kinds_of_dtypes_are_the_standards(name: str):
     kinds = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric")
     for kind in kinds:
-        wanted = strict.isdtype(getattr(strict, name), kind)
-        assert rnp.isdtype(getattr(rnp, name), kind) == wanted
+        reference = strict.isdtype(getattr(strict, name), kind)
+        assert rnp.isdtype(getattr(rnp, name), kind) == reference
 
 
-# --- the array, and what is said of the namespace ---------------------------------------------
+# --- the array, and the description of the namespace ------------------------------------------
 
 
 @pytest.mark.parametrize("version", [None, "2022.12", "2023.12", "2024.12", "2025.12"])
-def test_an_array_knows_its_namespace(version: str | None):
+def test_an_array_returns_its_namespace(version: str | None):
     xp = rnp.ones(2).__array_namespace__(api_version=version)
 
     assert xp.ones(2).__array_namespace__() is xp
@@ -333,12 +333,12 @@ def test_an_array_knows_its_namespace(version: str | None):
     assert rune.jit(lambda x: x.__array_namespace__().sum(x))(rnp.ones(2)) == 2
 
 
-def test_a_version_that_is_not_there_is_refused():
+def test_a_missing_version_is_refused():
     with pytest.raises(ValueError, match="the namespace of version '2019"):
         rnp.ones(2).__array_namespace__(api_version="2019.01")
 
 
-def test_the_namespace_tells_its_devices_and_dtypes():
+def test_the_namespace_reports_its_devices_and_dtypes():
     info = rnp.__array_namespace_info__()
 
     assert rnp.__array_api_version__ == "2025.12"
@@ -360,14 +360,14 @@ def test_the_namespace_tells_its_devices_and_dtypes():
 
 
 def test_capabilities_are_true():
-    said = rnp.__array_namespace_info__().capabilities()
+    capabilities = rnp.__array_namespace_info__().capabilities()
     x = rnp.arange(4)
 
-    assert said["boolean indexing"]
+    assert capabilities["boolean indexing"]
     assert x[x > 1].tolist() == [2, 3]
-    assert said["data-dependent shapes"]
+    assert capabilities["data-dependent shapes"]
     assert rnp.unique_values(x % 2).tolist() == [0, 1]
-    assert rnp.ones((1,) * said["max dimensions"]).ndim == 64
+    assert rnp.ones((1,) * capabilities["max dimensions"]).ndim == 64
 
 
 CREATED: dict[str, Callable[[Any], Any]] = {
@@ -389,7 +389,7 @@ CREATED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", CREATED)
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_arrays_are_made_on_the_device_asked_for(name: str, device: str):
+def test_arrays_are_made_on_the_requested_device(name: str, device: str):
     output = CREATED[name](device)
 
     assert output.device.target.backend == device
@@ -412,7 +412,7 @@ BESIDE: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", BESIDE)
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_what_is_made_of_an_array_stands_where_the_array_does(name: str, device: str):
+def test_an_array_made_like_another_is_on_its_device(name: str, device: str):
     x = rnp.asarray([1.0, 0.0], device=device)
 
     output = BESIDE[name](x)

@@ -1,4 +1,4 @@
-"""Complex numbers stand in NumPy's order: by their real parts, then by the imaginary; NaN wins."""
+"""Complex numbers have NumPy's order: by real parts, then by imaginary parts; NaN wins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAYS = {"eagerly": lambda f: f, "compiled": rune.jit}
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
-def test_the_larger_and_the_smaller_of_two_are_numpys(name: str, way: str):
+def test_the_larger_and_the_smaller_of_two_agree_with_numpy(name: str, way: str):
     extrema = np.asarray(WAYS[way](getattr(rnp, name))(array(FIRST), array(SECOND)))
 
     np.testing.assert_array_equal(extrema, getattr(np, name)(FIRST, SECOND))
@@ -33,7 +33,7 @@ def test_the_larger_and_the_smaller_of_two_are_numpys(name: str, way: str):
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["max", "min", "nanmax", "nanmin"])
-def test_extrema_over_axes_are_numpys(name: str, way: str, axis: Any):
+def test_extrema_over_axes_agree_with_numpy(name: str, way: str, axis: Any):
     extrema = WAYS[way](lambda x: getattr(rnp, name)(x, axis=axis, keepdims=True))(array(ROWS))
 
     same(getattr(np, name)(ROWS, axis=axis, keepdims=True), np.asarray(extrema))
@@ -61,7 +61,7 @@ TABLES = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
-def test_positions_of_extrema_are_numpys(name: str, table: str, way: str):
+def test_positions_of_extrema_agree_with_numpy(name: str, table: str, way: str):
     z = TABLES[table].astype(np.complex64)
     axes = [None, *range(z.ndim)]
 
@@ -76,7 +76,7 @@ def test_no_elements_have_no_extremum():
     assert rnp.max(array(np.zeros(0, np.complex64)), initial=2j) == 2j
 
 
-def test_lax_orders_complex_numbers_likewise():
+def test_lax_orders_complex_numbers_in_the_same_way():
     extrema = lax.max(array(FIRST), array(SECOND))
 
     np.testing.assert_array_equal(np.asarray(extrema), np.maximum(FIRST, SECOND))
@@ -103,10 +103,10 @@ def test_numbers_with_nan_are_sorted_as_by_jax(way: str):
     z = HARD[np.random.default_rng(0).permutation(len(HARD))]
     order = [int(position) for position in JAX_ORDER.split()]
 
-    ordered, places = WAYS[way](lambda z: (rnp.sort(z), rnp.argsort(z)))(array(z))
+    ascending, places = WAYS[way](lambda z: (rnp.sort(z), rnp.argsort(z)))(array(z))
 
     assert places.tolist() == order
-    np.testing.assert_array_equal(np.asarray(ordered), z[order])
+    np.testing.assert_array_equal(np.asarray(ascending), z[order])
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -20,10 +20,10 @@ WHY = "a function of NumPy may err by 4 ulps"
 def values(size: int, seed: int) -> np.ndarray:
     """Hard values against each other, then normals of all sizes."""
     rng = np.random.default_rng(seed)
-    drawn = (rng.standard_normal(size) * 10.0 ** rng.integers(-8, 8, size)).astype(np.float32)
+    numbers = (rng.standard_normal(size) * 10.0 ** rng.integers(-8, 8, size)).astype(np.float32)
     hard = np.repeat(HARD, len(HARD)) if seed else np.tile(HARD, len(HARD))
-    drawn[: len(hard)] = hard
-    return drawn
+    numbers[: len(hard)] = hard
+    return numbers
 
 
 def sampled(x: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ SINGLE = ["spacing", "signbit", "nan_to_num", "i0"]
 
 @pytest.mark.parametrize("size", [LARGE - 1, LARGE, LARGE + 13])
 @pytest.mark.parametrize("name", PAIRS)
-def test_two_large_operands_mean_what_they_mean_in_numpy(name, size):
+def test_two_large_operands_give_the_results_of_numpy(name, size):
     x, y = values(size, 0), values(size, 1)
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(x, y)
@@ -52,7 +52,7 @@ def test_two_large_operands_mean_what_they_mean_in_numpy(name, size):
 
 @pytest.mark.parametrize("size", [LARGE - 1, LARGE, LARGE + 13])
 @pytest.mark.parametrize("name", SINGLE)
-def test_one_large_operand_means_what_it_means_in_numpy(name, size):
+def test_one_large_operand_gives_the_results_of_numpy(name, size):
     x = values(size, 0)
     x = np.clip(x, -80, 80) if name == "i0" else x
     with np.errstate(all="ignore"):
@@ -107,7 +107,7 @@ def test_a_large_array_and_a_number_are_one_kernel_too():
 
 
 @pytest.mark.parametrize("size", [LARGE - 1, LARGE])
-def test_bits_are_packed_in_order_whatever_the_size(size):
+def test_bits_are_packed_in_order_for_any_size(size):
     bits = np.random.default_rng(0).integers(0, 2, size).astype(bool)
 
     assert (np.asarray(rnp.packbits(rnp.asarray(bits))) == np.packbits(bits)).all()
@@ -120,13 +120,13 @@ def test_bits_of_large_arrays_are_packed_along_any_axis(dtype, axis, order):
     numbers = np.random.default_rng(1).integers(0, 3, (515, LARGE // 511)).astype(dtype)
     x = rnp.asarray(numbers, dtype=dtype)
 
-    packed = [rnp.packbits(v, axis=axis, bitorder=order) for v in (x, x.T, x[:, ::-1])]
+    results = [rnp.packbits(v, axis=axis, bitorder=order) for v in (x, x.T, x[:, ::-1])]
 
     expected = [np.packbits(v, axis=axis, bitorder=order) for v in (numbers, numbers.T, numbers[:, ::-1])]
-    assert all(np.array_equal(np.asarray(x), y) for x, y in zip(packed, expected, strict=True))
+    assert all(np.array_equal(np.asarray(x), y) for x, y in zip(results, expected, strict=True))
 
 
-def test_an_axis_of_a_large_array_is_no_operand():
+def test_an_axis_argument_is_not_taken_for_an_operand():
     bits = np.random.default_rng(1).integers(0, 2, (512, LARGE // 512)).astype(bool)
     x = np.random.default_rng(2).standard_normal((512, LARGE // 512)).astype(np.float32)
 
@@ -158,13 +158,13 @@ def test_a_large_call_runs_one_program_and_a_small_one_none():
     large, small = (rnp.asarray(np.ones(n, np.float32)) for n in (LARGE, LARGE - 1))
     rnp.hypot(large, large)
 
-    with counts.counting() as many:
+    with counts.counting() as of_large:
         rnp.hypot(large, large)
-    with counts.counting() as none:
+    with counts.counting() as of_small:
         rnp.hypot(small, small)
 
-    assert (many.runs, many.compiles) == (1, 0)
-    assert none.runs == 0
+    assert (of_large.runs, of_large.compiles) == (1, 0)
+    assert of_small.runs == 0
 
 
 def test_sizes_after_the_third_compile_nothing():

@@ -1,8 +1,8 @@
 """Conformity to the array API standard 2024.12 and 2025.12: names, signatures, dtypes and shapes.
 
-What array-api-strict has is the list: no name may be missing, and each is called as its signature
-says, on arrays of drawn shapes and dtypes, with drawn keywords. Results must be boxes of the dtype,
-shape and values that strict gives; what strict refuses may be defined here, never the other way.
+array-api-strict is the list: no name may be missing, and each is called according to its signature,
+on arrays of drawn shapes and dtypes, with drawn keywords. Results must be boxes of the dtype, shape
+and values that strict gives; rune may define what strict refuses, never the other way round.
 
 Source: https://data-apis.org/array-api/2024.12
 """
@@ -51,8 +51,8 @@ def ours() -> Any:
 
 def functions(room: ModuleType) -> dict[str, Callable[..., Any]]:
     """The functions of strict that are the standard's, not helpers that it imports."""
-    listed = getattr(room, "__all__", dir(room))
-    functions_in = {n: getattr(room, n) for n in listed if not n.endswith("strict_flags")}
+    names = getattr(room, "__all__", dir(room))
+    functions_in = {n: getattr(room, n) for n in names if not n.endswith("strict_flags")}
     return {n: f for n, f in functions_in.items() if inspect.isfunction(f) and n[0] != "_"}
 
 
@@ -66,17 +66,17 @@ def member(xp: Any, room: str, name: str) -> Any:
     return getattr(getattr(xp, room) if room else xp, name)
 
 
-def is_taken(parameter: inspect.Parameter, position: int, mine: inspect.Signature) -> bool:
+def is_taken(parameter: inspect.Parameter, position: int, signature: inspect.Signature) -> bool:
     """Whether a parameter of the standard can be given to a function of ours."""
-    counterpart = mine.parameters.get(parameter.name)
-    kinds = [p.kind for p in mine.parameters.values()]
+    counterpart = signature.parameters.get(parameter.name)
+    kinds = [p.kind for p in signature.parameters.values()]
     if parameter.kind is parameter.KEYWORD_ONLY:
         return parameter.VAR_KEYWORD in kinds or (counterpart is not None and counterpart.kind not in (0, 2))
     if parameter.kind is parameter.POSITIONAL_ONLY or parameter.kind is parameter.VAR_POSITIONAL:
         by_place = (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         places = [k for k in kinds if k in by_place]
         return len(places) > position or parameter.VAR_POSITIONAL in kinds
-    return counterpart is not None and list(mine.parameters).index(parameter.name) == position
+    return counterpart is not None and list(signature.parameters).index(parameter.name) == position
 
 
 def is_same_default(parameter: inspect.Parameter, counterpart: inspect.Parameter | None) -> bool:
@@ -89,23 +89,23 @@ def is_same_default(parameter: inspect.Parameter, counterpart: inspect.Parameter
 
 
 @pytest.mark.parametrize(("room", "name"), NAMES)
-def test_a_function_of_the_standard_is_there_and_takes_its_arguments(room: str, name: str):
-    theirs = inspect.signature(member(strict, room, name))
-    mine = inspect.signature(member(ours(), room, name))
-    wanted = list(theirs.parameters.values())
+def test_a_function_of_the_standard_exists_and_takes_its_arguments(room: str, name: str):
+    standard_signature = inspect.signature(member(strict, room, name))
+    signature = inspect.signature(member(ours(), room, name))
+    parameters = list(standard_signature.parameters.values())
 
-    assert [p.name for i, p in enumerate(wanted) if not is_taken(p, i, mine)] == []
-    required = [p.name for p in mine.parameters.values() if p.default is p.empty]
-    assert len([n for n in required if mine.parameters[n].kind in (0, 1, 3)]) <= len(wanted)
+    assert [p.name for i, p in enumerate(parameters) if not is_taken(p, i, signature)] == []
+    required_names = [p.name for p in signature.parameters.values() if p.default is p.empty]
+    assert len([n for n in required_names if signature.parameters[n].kind in (0, 1, 3)]) <= len(parameters)
 
 
 @pytest.mark.parametrize(("room", "name"), NAMES)
-def test_an_argument_that_is_not_given_means_what_the_standard_says(room: str, name: str):
-    theirs = inspect.signature(member(strict, room, name)).parameters.values()
-    mine = inspect.signature(member(ours(), room, name)).parameters
-    keywords = [p for p in theirs if p.kind is p.KEYWORD_ONLY]
+def test_an_omitted_argument_has_the_default_of_the_standard(room: str, name: str):
+    parameters = inspect.signature(member(strict, room, name)).parameters.values()
+    parameters_of_ours = inspect.signature(member(ours(), room, name)).parameters
+    keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
 
-    assert [p.name for p in keywords if not is_same_default(p, mine.get(p.name))] == []
+    assert [p.name for p in keywords if not is_same_default(p, parameters_of_ours.get(p.name))] == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -147,10 +147,10 @@ Made = tuple[list[np.ndarray], dict[str, Any]]
 
 def values(draw: Draw, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     rng = np.random.default_rng(draw(st.integers(0, 50)))
-    drawn = rng.integers(0, 2 if dtype == "bool" else 9, shape)
+    integers = rng.integers(0, 2 if dtype == "bool" else 9, shape)
     part = rng.integers(-4, 5, shape) / 4 if dtype in (*FLOATS, *COMPLEX) else 0
-    turned = 1j * rng.integers(-4, 5, shape) if dtype in COMPLEX else 0
-    return np.asarray(drawn + part + turned).astype(dtype)
+    imaginary = 1j * rng.integers(-4, 5, shape) if dtype in COMPLEX else 0
+    return np.asarray(integers + part + imaginary).astype(dtype)
 
 
 def one(draw: Draw, dtypes: list[str], least: int = 0) -> np.ndarray:
@@ -173,8 +173,8 @@ def axes(draw: Draw, x: np.ndarray) -> Any:
 def reduction(dtypes: list[str], **more: st.SearchStrategy[Any]) -> Callable[[Draw], Made]:
     def made(draw: Draw) -> Made:
         x = one(draw, dtypes)
-        drawn = {k: draw(s) for k, s in more.items()}
-        return [x], {"axis": axes(draw, x), "keepdims": draw(st.booleans()), **drawn}
+        options = {k: draw(s) for k, s in more.items()}
+        return [x], {"axis": axes(draw, x), "keepdims": draw(st.booleans()), **options}
 
     return made
 
@@ -295,15 +295,15 @@ def test_a_call_gives_boxes_of_the_dtype_shape_and_values_of_the_standard(name: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, of empty means and logarithms of zero
         try:
-            wanted = called(strict, name, arguments)
+            reference = called(strict, name, arguments)
         except (TypeError, ValueError, IndexError, np.exceptions.AxisError):
             return  # not of the standard
         results = called(ours(), name, arguments)
 
-    assert len(parts(results)) == len(parts(wanted))
-    for mine, theirs in zip(parts(results), parts(wanted)):
-        assert isinstance(mine, Box)
-        expected, result = np.asarray(theirs), np.asarray(mine)
+    assert len(parts(results)) == len(parts(reference))
+    for part, reference_part in zip(parts(results), parts(reference)):
+        assert isinstance(part, Box)
+        expected, result = np.asarray(reference_part), np.asarray(part)
         assert (result.dtype, result.shape) == (expected.dtype, expected.shape), (name, arguments)
         limit = 2e-4 if expected.dtype in (np.float32, np.complex64) else 1e-10
         np.testing.assert_allclose(result, expected, rtol=limit, atol=limit)

@@ -23,13 +23,13 @@ from tests.support.close import near, same
 # --- values -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("dtype", "filled"), [("f4", np.nan), ("i4", -(2**31)), ("u1", 255), ("?", True)])
-def test_take_out_of_bounds_reads_a_fill_value(dtype: str, filled: Any):
+@pytest.mark.parametrize(("dtype", "fill_value"), [("f4", np.nan), ("i4", -(2**31)), ("u1", 255), ("?", True)])
+def test_take_out_of_bounds_reads_a_fill_value(dtype: str, fill_value: Any):
     x = np.zeros(5, dtype)
 
     elements = rnp.take(array(x), rnp.array([-6, 5, -5, 4]))
 
-    same(np.array([filled, filled, 0, 0], dtype), elements)
+    same(np.array([fill_value, fill_value, 0, 0], dtype), elements)
 
 
 def test_take_can_clip_wrap_or_fill():
@@ -80,7 +80,7 @@ def test_the_mean_of_large_f16_does_not_overflow_on_the_way():
     assert float(rnp.var(array(x))) == 0.0
 
 
-def test_a_list_is_no_array_but_makes_one():
+def test_a_list_is_not_an_array_but_becomes_one():
     with pytest.raises(TypeError, match="cannot take list as an array"):
         rnp.sum([1, 2])  # type: ignore[arg-type]
     assert rnp.array([[1, 2], [3, 4]]).shape == (2, 2)
@@ -179,15 +179,15 @@ def test_ties_of_an_extremum_share_the_derivative(name: str):
 
 @pytest.mark.filterwarnings("ignore:All-NaN")
 @pytest.mark.parametrize("name", ["nanmax", "nanmin"])
-def test_an_extremum_of_numbers_starts_from_initial_and_is_asked_where(name: str):
+def test_an_extremum_that_ignores_nan_takes_initial_and_where(name: str):
     x = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]], np.float32)
     where = np.array([[True, True, False], [True, False, True]])
-    ours, theirs = getattr(rnp, name), getattr(np, name)
+    ours, numpys = getattr(rnp, name), getattr(np, name)
 
     for options in ({"initial": 2.0}, {"where": where, "initial": -5.0}, {"initial": np.nan}):
         keywords = {k: rnp.array(v) if k == "where" else v for k, v in options.items()}
-        same(theirs(x, 1, **options), ours(rnp.array(x), 1, **keywords))
-    same(theirs(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3))
+        same(numpys(x, 1, **options), ours(rnp.array(x), 1, **keywords))
+    same(numpys(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3))
     same(np.int32(5 if name == "nanmax" else 0), ours(rnp.arange(3), initial=5))
     with pytest.raises(ArgumentError, match=f"{name}: cannot use where= without initial="):
         ours(rnp.array(x), where=rnp.array(where))
@@ -225,7 +225,7 @@ def test_second_derivatives_hold_at_the_seams():
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
-def test_where_sends_the_derivative_to_the_chosen_side_alone(dtype: np.dtype):
+def test_where_sends_the_derivative_only_to_the_chosen_side(dtype: np.dtype):
     x, y = array(np.array([1, -1]).astype(dtype)), array(np.array([5, 6]).astype(dtype))
 
     dx, dy = rune.grad(lambda x, y: rnp.where(x > 0, x, y).sum(), (0, 1))(x, y)
@@ -247,14 +247,14 @@ def test_host_floats_become_integers_as_arrays_do():
 
 def test_a_shift_and_degrees_of_freedom_may_be_traced():
     x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
-    rolled = rune.jit(lambda x, k: rnp.roll(x, (k, 1), axis=(0, 1)))
+    roll = rune.jit(lambda x, k: rnp.roll(x, (k, 1), axis=(0, 1)))
     spread = rune.jit(lambda x, less: rnp.std(x, ddof=less))
 
-    same(np.roll(x, (2, 1), (0, 1)), rolled(x, 2))
+    same(np.roll(x, (2, 1), (0, 1)), roll(x, 2))
     near(np.std(x, ddof=1), spread(x, 1), relative=1e-6, why="f32")
 
 
-def test_a_mask_has_as_many_positions_as_asked_for():
+def test_a_mask_has_the_requested_number_of_positions():
     rows, columns = rune.jit(lambda: rnp.mask_indices(3, rnp.triu, 1, size=4))()
 
     assert rows.tolist() == [0, 0, 1, 0]

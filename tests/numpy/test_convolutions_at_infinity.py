@@ -30,15 +30,15 @@ MODES = ("full", "same", "valid")
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("what", PAIRS)
+@pytest.mark.parametrize("case", PAIRS)
 @pytest.mark.parametrize("mode", MODES)
-def test_sequences_answer_as_numpy_does(what: str, mode: str):
-    x, y = (np.array(v, np.float32) for v in PAIRS[what])
-    for mine, numpys in ((rnp.convolve, np.convolve), (rnp.correlate, np.correlate)):
+def test_sequences_answer_as_numpy_does(case: str, mode: str):
+    x, y = (np.array(v, np.float32) for v in PAIRS[case])
+    for function, numpys in ((rnp.convolve, np.convolve), (rnp.correlate, np.correlate)):
         expected = numpys(x, y, mode)  # type: ignore[call-overload]
-        for run in (mine, rune.jit(mine, static_argnums=2)):
+        for run in (function, rune.jit(function, static_argnums=2)):
             np.testing.assert_array_equal(run(x, y, mode), expected)
-        rows = rune.vmap(partial(mine, mode=mode))(rnp.array([x, x]), rnp.array([y, y]))
+        rows = rune.vmap(partial(function, mode=mode))(rnp.array([x, x]), rnp.array([y, y]))
         np.testing.assert_array_equal(rows, [expected, expected])
 
 
@@ -78,13 +78,13 @@ def test_sequences_whose_windows_are_many_answer_so_too(m: int, n: int, mode: st
     for at, bad in ((0, INF), (n // 2, NAN), (n - 1, -INF)):
         kernel = y.copy()
         kernel[at] = bad
-        for mine, numpys in ((rnp.convolve, np.convolve), (rnp.correlate, np.correlate)):
+        for function, numpys in ((rnp.convolve, np.convolve), (rnp.correlate, np.correlate)):
             expected = numpys(x, kernel, mode)  # type: ignore[call-overload]
-            np.testing.assert_array_equal(mine(x, kernel, mode), expected)
+            np.testing.assert_array_equal(function(x, kernel, mode), expected)
             if at:
                 continue
-            np.testing.assert_array_equal(rune.jit(mine, static_argnums=2)(x, kernel, mode), expected)
-            rows = rune.vmap(partial(mine, mode=mode), in_axes=(None, 0))(x, rnp.array([y, kernel]))
+            np.testing.assert_array_equal(rune.jit(function, static_argnums=2)(x, kernel, mode), expected)
+            rows = rune.vmap(partial(function, mode=mode), in_axes=(None, 0))(x, rnp.array([y, kernel]))
             np.testing.assert_array_equal(rows, [numpys(x, y, mode), expected])  # type: ignore[call-overload]
 
 

@@ -1,6 +1,6 @@
 """Where the namespace differs from the array API standard: the list of the page, each line tried.
 
-docs/guide/interchange.md says what differs and why. A line there begins with some code, and the
+docs/guide/interchange.md lists what differs and why. A line there begins with some code, and the
 claim of that name is tried here; a claim without a line, or a line without a claim, is an error.
 
 Source: https://data-apis.org/array-api/2025.12
@@ -53,9 +53,9 @@ def default_dtypes() -> None:
     info = standard().__array_namespace_info__()
     for is_wide in (False, True):
         with rune.enable_x64(is_wide):
-            wanted = info.default_dtypes()
-            assert wanted["indexing"].itemsize == (8 if is_wide else 4)
-            assert all(info.default_dtypes(device=d) == wanted for d in info.devices())
+            defaults = info.default_dtypes()
+            assert defaults["indexing"].itemsize == (8 if is_wide else 4)
+            assert all(info.default_dtypes(device=d) == defaults for d in info.devices())
 
 
 def complex_of_nan() -> None:
@@ -123,5 +123,5 @@ def test_the_page_lists_these_differences_and_no_others():
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_a_difference_that_the_page_lists_is_there(claim: str):
+def test_every_difference_that_the_page_lists_exists(claim: str):
     CLAIMS[claim]()

@@ -80,10 +80,10 @@ def test_functions_take_boxes_and_give_boxes():
     box = in_a_box(rnp.ones((2, 3)))
     xp = box.__array_namespace__(api_version="2024.12")
 
-    stacked = xp.stack([box, 2 * box], axis=0)
-    parts = xp.unique_counts(stacked)
+    stack = xp.stack([box, 2 * box], axis=0)
+    parts = xp.unique_counts(stack)
 
-    assert stacked.value.shape == (2, 2, 3)
+    assert stack.value.shape == (2, 2, 3)
     assert parts.counts.value.tolist() == [6, 6]
     assert xp.linalg.matrix_norm(box).value.shape == ()
     assert (xp.float32, xp.pi) == (rnp.float32, rnp.pi)
@@ -143,15 +143,15 @@ def test_a_number_out_of_bounds_is_an_error_for_boxes(index: Any):
     ids=range(14),
 )
 def test_a_movement_of_the_axes_is_a_view_as_in_numpy(view: Any):
-    theirs = np.arange(6.0)[None].reshape(2, 3)
-    box = in_a_box(rnp.asarray(theirs))
+    host = np.arange(6.0)[None].reshape(2, 3)
+    box = in_a_box(rnp.asarray(host))
 
-    for x in (theirs, box):
+    for x in (host, box):
         part = view(x.__array_namespace__(), x)
         part *= 3
         part[0] -= 1
 
-    same(theirs.astype(np.float32), box.value)
+    same(host.astype(np.float32), box.value)
 
 
 def test_there_is_no_axis_beyond_the_last_to_unstack():
@@ -161,7 +161,7 @@ def test_there_is_no_axis_beyond_the_last_to_unstack():
         box.__array_namespace__().unstack(box, axis=2)
 
 
-def test_a_movement_with_a_copy_is_none():
+def test_a_movement_that_needs_a_copy_is_not_a_view():
     box = in_a_box(rnp.arange(4))
 
     box.__array_namespace__().reshape(box, (2, 2), copy=True)[0] = 9
@@ -188,7 +188,7 @@ def test_numpy_data_keep_their_64_bits_in_the_standards_namespace():
 
 @pytest.mark.parametrize("index", [0, np.int64(0), slice(1), rnp.array([True, False])], ids=type)
 @pytest.mark.parametrize("number", [np.float64(0.1), np.array(0.1), 0.1], ids=type)
-def test_what_is_assigned_to_64_bits_keeps_them(index: Any, number: Any):
+def test_a_number_assigned_to_64_bits_keeps_its_digits(index: Any, number: Any):
     box = in_a_box(rnp.zeros(2, "f64"))
 
     box[index] = number
@@ -198,14 +198,14 @@ def test_what_is_assigned_to_64_bits_keeps_them(index: Any, number: Any):
 
 @pytest.mark.parametrize("index", [[0, 2], (slice(None), [1, 1]), [True, False, True], []], ids=str)
 def test_a_list_in_an_index_is_an_array_as_in_numpy(index: Any):
-    theirs = np.arange(6.0).reshape(3, 2)
-    box = in_a_box(rnp.asarray(theirs, "f64"))
+    host = np.arange(6.0).reshape(3, 2)
+    box = in_a_box(rnp.asarray(host, "f64"))
 
-    same(theirs[index], box[index].value)
-    for x in (theirs, box):
+    same(host[index], box[index].value)
+    for x in (host, box):
         x[index] = -1
 
-    same(theirs, box.value)
+    same(host, box.value)
 
 
 @pytest.mark.parametrize(
@@ -219,12 +219,12 @@ def test_a_list_in_an_index_is_an_array_as_in_numpy(index: Any):
     ids=range(4),
 )
 def test_a_function_that_writes_in_numpy_writes_a_box_and_no_array(write: Any):
-    theirs, array = np.arange(4.0).reshape(2, 2), rnp.arange(4.0).reshape(2, 2)
+    host, array = np.arange(4.0).reshape(2, 2), rnp.arange(4.0).reshape(2, 2)
     box = in_a_box(array)
 
-    assert write(np, theirs) is write(box.__array_namespace__(), box) is None
+    assert write(np, host) is write(box.__array_namespace__(), box) is None
 
-    same(theirs.astype(np.float32), box.value)
+    same(host.astype(np.float32), box.value)
     with pytest.raises(TypeError, match="immutable"):
         write(box.__array_namespace__(), array)
 
@@ -237,7 +237,7 @@ def test_a_complex_number_does_not_become_real_in_a_box(index: Any):
         box[index] = 1j
 
 
-def test_numpys_own_numbers_name_a_view_too():
+def test_numpy_integers_index_a_view_too():
     box = in_a_box(rnp.zeros((2, 2)))
 
     box[np.int64(1)][:] = 3
@@ -274,7 +274,7 @@ def written(x: Any) -> Any:
     return xp.sum(copy)
 
 
-def test_what_writes_is_compiled_and_differentiated_as_any_function():
+def test_a_function_that_writes_is_compiled_and_differentiated_like_any_other():
     x = rnp.array([1.0, 2.0, 4.0])
 
     value = rune.jit(written)(x)

@@ -1,6 +1,6 @@
-"""Every elementwise function on hard values: eagerly, compiled and by NumPy it is the same.
+"""Every elementwise function gives the same on hard values: eager, compiled and by NumPy.
 
-NaN, infinities, both zeros, denormals, the ends of the dtype, each beside each; types, errors and
+NaN, infinities, both zeros, denormals and the ends of the dtype, in all pairs; types, errors and
 values, within the ulps of docs/accuracy.md.
 """
 
@@ -29,7 +29,7 @@ NAMES = sorted(
     and getattr(np, name).nout == 1
     and getattr(np, name).signature is None
 )
-# Where NumPy's own answer is another, by intent (docs/guide/from-numpy.md) or by its mistake.
+# Where NumPy's own answer differs, by intent (docs/guide/from-numpy.md) or by its mistake.
 OTHER_THAN_NUMPY = {
     "expm1",
     "reciprocal",
@@ -102,10 +102,10 @@ def test_compiled_functions_are_the_eager_ones_on_hard_values(kind: str):
     operands_of = {name: arrays(name, kind) for name in names}
 
     eager = {name: getattr(rnp, name)(*xs) for name, xs in operands_of.items()}
-    compiled = rune.jit(lambda operands_of: {n: getattr(rnp, n)(*xs) for n, xs in operands_of.items()})(operands_of)
+    results = rune.jit(lambda operands_of: {n: getattr(rnp, n)(*xs) for n, xs in operands_of.items()})(operands_of)
 
     for name in names:
-        expected, actual = eager[name], compiled[name]
+        expected, actual = eager[name], results[name]
         assert (actual.type, name) == (expected.type, name)
         limit = ULPS.get(dtypes.short(expected.dtype), 0)
         assert distance(np.asarray(expected), np.asarray(actual)) <= limit, name
@@ -127,17 +127,17 @@ def test_powers_of_complex_zeros_and_infinities_have_a_value_where_numpy_has_one
 
 
 @pytest.mark.parametrize("kind", DTYPES)
-def test_what_is_refused_eagerly_is_refused_while_tracing(kind: str):
+def test_a_call_refused_eagerly_is_refused_while_tracing(kind: str):
     for name in NAMES:
         error = refusal(name, kind)
         if error is not None:
-            with pytest.raises(RuneError) as caught:
+            with pytest.raises(RuneError) as traced_error:
                 rune.eval_shape(getattr(rnp, name), *arrays(name, kind))
-            assert (name, type(caught.value).__name__) == (name, error)
+            assert (name, type(traced_error.value).__name__) == (name, error)
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "int8", "uint8", "bool", "complex64"])
-def test_functions_are_numpys_on_hard_values(kind: str):
+def test_functions_agree_with_numpy_on_hard_values(kind: str):
     for name in NAMES:
         if name in OTHER_THAN_NUMPY or refusal(name, kind) is not None:
             continue

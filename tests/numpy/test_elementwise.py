@@ -1,7 +1,7 @@
 """Elementwise names over shapes and dtypes: empty, one element, broadcast, strided, half, integer.
 
-Where NumPy has the dtype, NumPy says what is right; half types are right when the f64 result
-rounds to them, within the ulps of the composition.
+NumPy is the oracle if it has the dtype; half types are right if the f64 result rounds to them,
+within the ulps of the composition.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ UNARY = "sin cos tan exp expm1 sqrt cbrt tanh arctan floor ceil trunc rint squar
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
     """Nonzero numbers of a dtype, of both signs where it has them."""
     rng = np.random.default_rng(seed)
-    signed = np.dtype(dtype) not in dtypes.UNSIGNED
-    drawn = rng.integers(1, 9, shape) * (rng.choice([-1, 1], shape) if signed else 1)
+    has_sign = np.dtype(dtype) not in dtypes.UNSIGNED
+    integers = rng.integers(1, 9, shape) * (rng.choice([-1, 1], shape) if has_sign else 1)
     half = 0.5 if np.dtype(dtype) in dtypes.FLOATING else 0
-    return (np.asarray(drawn) + half).astype(dtype)
+    return (np.asarray(integers) + half).astype(dtype)
 
 
 @pytest.mark.parametrize("name", f"{REAL} {COMPARE}".split())
@@ -54,7 +54,7 @@ def test_one_operand_keeps_its_shape(name: str, shape: tuple):
 
 @pytest.mark.parametrize("name", INTEGER.split())
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
-def test_integers_give_numpys_bits(name: str, dtype: str):
+def test_integers_agree_with_numpy_bit_for_bit(name: str, dtype: str):
     x, y = numbers((40,), dtype, 0), numbers((40,), dtype, 1)
 
     same(getattr(np, name)(x, y), getattr(rnp, name)(array(x), array(y)))
@@ -87,7 +87,7 @@ def test_strided_numpy_data_is_read_in_its_own_order(name: str):
 
 @pytest.mark.parametrize("name", ["add", "subtract", "less"])
 @pytest.mark.parametrize("other", [2, 0.5])
-def test_a_python_number_may_stand_on_either_side(name: str, other: float):
+def test_a_python_number_may_be_either_operand(name: str, other: float):
     x = numbers((5,), np.float32)
 
     same(getattr(np, name)(x, np.float32(other)), getattr(rnp, name)(array(x), other))
@@ -105,7 +105,7 @@ PAIRS = np.array(list(itertools.product(SPECIAL, SPECIAL)), np.float32).T
     "add multiply divide floor_divide maximum minimum fmax fmin remainder fmod arctan2 hypot "
     "copysign nextafter heaviside power equal less logical_and".split(),
 )
-def test_special_values_of_two_operands_are_numpys(name: str):
+def test_special_values_of_two_operands_agree_with_numpy(name: str):
     x, y = PAIRS
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(x, y)
@@ -114,7 +114,7 @@ def test_special_values_of_two_operands_are_numpys(name: str):
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_an_exponent_of_one_half_for_all_is_no_square_root(device: str):
+def test_an_array_of_exponents_one_half_is_not_a_square_root(device: str):
     # NumPy's power gives NaN and -0.0 here, C's result where every element has its exponent.
     x, expected = array([-np.inf, -0.0, 0.25]), np.array([np.inf, 0.0, 0.5], np.float32)
 
@@ -129,7 +129,7 @@ def test_infinities_add_in_the_logarithm():
 
 
 @pytest.mark.parametrize("name", "isnan isinf isfinite signbit sqrt log sign abs floor rint exp tanh modf".split())
-def test_special_values_of_one_operand_are_numpys(name: str):
+def test_special_values_of_one_operand_agree_with_numpy(name: str):
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(SPECIAL)
 

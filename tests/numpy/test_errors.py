@@ -93,7 +93,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED, ids=lambda v: v if isinstance(v, str) else "")
-def test_a_call_without_meaning_says_why(call: Callable[[], Any], message: str):
+def test_a_meaningless_call_says_why(call: Callable[[], Any], message: str):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
 
@@ -161,7 +161,7 @@ def test_an_integer_out_of_range_is_refused_with_a_dtype_that_holds_it(number: i
         lambda x: rnp.nonzero(rnp.reshape(x, 1)),
     ],
 )
-def test_a_traced_value_is_no_size(call: Callable[[Any], Any]):
+def test_a_traced_value_cannot_be_a_size(call: Callable[[Any], Any]):
     refusal = r"cannot (use a traced value as|hand a traced|size a result)"
     with pytest.raises(TypeError, match=refusal):
         rune.jit(call)(2)

@@ -1,7 +1,7 @@
 """Every public function of rune.numpy and rune.scipy is called by some case of the tables.
 
-The cases are run on a module that writes down which names are asked of it. What a table cannot say
-(files, printing, dtypes) is tested elsewhere, and stands here with the place.
+The cases are run on a module that records the names they use. Names that a table cannot cover
+(files, printing, dtypes) are tested elsewhere, and are listed here with the place.
 """
 
 from __future__ import annotations
@@ -45,35 +45,35 @@ ELSEWHERE: dict[str, str] = {
 
 
 class Recorder:
-    """A module of which every name asked is written down."""
+    """A module that records every name that is read from it."""
 
-    def __init__(self, module: ModuleType, asked: set[str], prefix: str = ""):
-        self._module, self._asked, self._prefix = module, asked, prefix
+    def __init__(self, module: ModuleType, names: set[str], prefix: str = ""):
+        self._module, self._names, self._prefix = module, names, prefix
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._module, name)
         if isinstance(member, ModuleType):
-            return Recorder(member, self._asked, f"{self._prefix}{name}.")
-        self._asked.add(self._prefix + name)
+            return Recorder(member, self._names, f"{self._prefix}{name}.")
+        self._names.add(self._prefix + name)
         return member
 
 
 def asked_of(cases: list[Case]) -> set[str]:
-    """The names that the cases ask of the module they are given.
+    """The names that the cases use.
 
-    A case that is called by a name which an earlier one has asked for is not run again.
+    A case whose name an earlier case has used is not run.
     """
-    asked: set[str] = set()
+    names: set[str] = set()
     for case in cases:
-        if case.name not in asked:
-            _ask(case, Recorder(case.ours, asked))
-    return asked
+        if case.name not in names:
+            _ask(case, Recorder(case.ours, names))
+    return names
 
 
 def _ask(case: Case, module: Recorder) -> None:
-    """Trace a case, since nothing need be computed; call it where values decide.
+    """Trace a case, since nothing need be computed; call it if values decide.
 
-    Whether the call is right is asked elsewhere.
+    Other tests check that the call is right.
     """
     arguments = single(drawn(case))
     with suppress(Exception):
@@ -102,17 +102,17 @@ def is_room(module: Any) -> bool:
 
 
 def functions(module: ModuleType, prefix: str = "") -> Iterator[str]:
-    """The public functions of a module and of the rooms in it; not those of other libraries' rooms
-    that it only passes on."""
+    """The public functions of a module and of the rooms in it, without those of other libraries
+    that it re-exports."""
     library = ".".join(module.__name__.split(".")[:2])
-    declared = getattr(module, "__all__", None)
+    exports = getattr(module, "__all__", None)
     for name, member in vars(module).items():
         if is_room(member):
             yield from functions(member, f"{prefix}{name}.")
         elif not name.startswith("_") and is_function(member):
             home = getattr(member, "__module__", "")
-            if home.startswith(module.__name__ if declared is None else library):
-                if declared is None or name in declared:
+            if home.startswith(module.__name__ if exports is None else library):
+                if exports is None or name in exports:
                     yield prefix + name
 
 
@@ -129,7 +129,7 @@ def test_every_public_function_is_called_by_a_case(module: ModuleType, cases: li
     assert not sorted(public - asked_of(cases) - elsewhere)
 
 
-def test_what_is_tested_elsewhere_is_public_and_in_no_case():
+def test_every_name_listed_as_tested_elsewhere_is_public():
     elsewhere = {name for names in ELSEWHERE for name in names.split()}
 
     assert not elsewhere - set(functions(rnp)) - set(functions(rsp)), "names that are not there"

@@ -1,7 +1,7 @@
-"""Derivatives of what factorisations compute, against differences in f64, at every small shape.
+"""Derivatives of factorisations, against differences in f64, at every small shape.
 
-pinv and lstsq with singular values that are cut off, with all of them, and of rank below full;
-complete factorisations of tall matrices, whose further columns are as definite as the first ones.
+pinv and lstsq with truncated singular values, with all of them, and below full rank; complete
+factorisations of tall matrices, whose additional columns are as well determined as the first ones.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ def with_sizes(sizes: np.ndarray, dtype: str, m: int, n: int) -> np.ndarray:
 
 
 def lanes(dtype: str, m: int, n: int) -> np.ndarray:
-    """Nothing cut off, values on both sides of the limit, equal ones too, and a rank below full."""
-    some, equal, few = (
+    """No truncation, values on both sides of the limit, equal values, and a rank below full."""
+    distinct, equal, few = (
         [1.0, 0.3, 0.7, 0.2, 0.5, 0.1, 0.35],
         [1.0, 0.3, 1.0, 0.3, 1.0, 0.3, 1.0],
         [1.0, 0, 0.9] + 4 * [0],
     )
     all_large = np.linspace(1.0, 0.5, 7)
-    return np.stack([with_sizes(np.array(sizes), dtype, m, n) for sizes in (all_large, some, equal, few)])
+    return np.stack([with_sizes(np.array(sizes), dtype, m, n) for sizes in (all_large, distinct, equal, few)])
 
 
 def check_slopes(function: Function, primals: list[np.ndarray], tangents: list[np.ndarray]) -> None:
     """jvp of all lanes against differences, and the cotangent against the tangent."""
     args, directions = [*map(array, primals)], [*map(array, tangents)]
-    mapped = rune.vmap(function)
+    on_lanes = rune.vmap(function)
 
-    expected = differences(mapped, args, directions)
+    expected = differences(on_lanes, args, directions)
     _, tangent = rune.vmap(lambda *xs: rune.jvp(function, xs[: len(args)], xs[len(args) :]))(*args, *directions)
     near(expected, tangent, relative=1e-6, absolute=1e-6, why=WHY)
 
-    out, pull = rune.vjp(mapped, *args)
+    out, pull = rune.vjp(on_lanes, *args)
     weights = drawn("c128" if np.iscomplexobj(expected) else "f64", *out.shape)
-    pulled = sum(np.sum(np.asarray(ct) * t).real for ct, t in zip(pull(array(weights)), tangents, strict=True))
-    np.testing.assert_allclose(pulled, np.sum(weights * expected).real, rtol=1e-6, atol=1e-6)
+    change = sum(np.sum(np.asarray(ct) * t).real for ct, t in zip(pull(array(weights)), tangents, strict=True))
+    np.testing.assert_allclose(change, np.sum(weights * expected).real, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("shape", "dtype"), OF_DTYPES, ids=str)
@@ -73,7 +73,7 @@ def test_a_generalised_inverse_has_the_slope_of_what_it_computes(shape: tuple[in
 
 @pytest.mark.parametrize("shape", FEW, ids=str)
 @pytest.mark.parametrize("dtype", ["f64", "c128"])
-def test_so_has_a_compiled_one(shape: tuple[int, int], dtype: str):
+def test_a_compiled_generalised_inverse_has_that_slope_too(shape: tuple[int, int], dtype: str):
     a, da = array(lanes(dtype, *shape)), array(drawn(dtype, 4, *shape))
 
     _, tangent = rune.jit(lambda a, da: rune.jvp(lambda a: rnp.linalg.pinv(a, LIMIT), (a,), (da,)))(a, da)
@@ -125,7 +125,7 @@ def test_so_has_a_complete_slope(shape: tuple[int, int]):
 
 
 @tall
-def test_where_a_reflection_is_the_identity_the_projector_has_its_slope(shape: tuple[int, int]):
+def test_the_projector_has_its_slope_where_a_reflection_is_the_identity(shape: tuple[int, int]):
     def projector(a: Any) -> Any:
         q = rnp.linalg.qr(a, mode="complete").Q[:, shape[1] :]
         return q @ q.T

@@ -1,8 +1,8 @@
-"""Fourier transforms: laws that hold of every length, then errors, dtypes and what compiles them.
+"""Fourier transforms: laws for every length, then errors, dtypes and compilation.
 
-That each function means what NumPy means is in the tables (fourier_cases.py); that every executor
-computes each kind is in tests/ops/test_library.py. Here are long transforms, which compiled
-programs of the CPU compute by kernels, and the identities by which one checks a transform.
+The tables (fourier_cases.py) compare each function with NumPy; tests/ops/test_library.py tries each
+kind on every executor. This file has long transforms, which compiled programs of the CPU compute by
+kernels, and the identities of transforms.
 """
 
 from __future__ import annotations
@@ -136,20 +136,20 @@ def test_a_transform_keeps_the_width_of_its_numbers(dtype: str, wide: str):
 
 
 def test_a_length_that_is_known_when_the_program_runs_is_transformed():
-    compiled = rune.jit(lambda x: rnp.fft.ifft(rnp.fft.fft(x) * 2), dims={"n": (1, 64)}, in_dims=("n",))
+    program = rune.jit(lambda x: rnp.fft.ifft(rnp.fft.fft(x) * 2), dims={"n": (1, 64)}, in_dims=("n",))
 
     for n in (1, 5, 8):
         x = drawn(n)
-        near(2 * x, compiled(rnp.asarray(x)), relative=1e-5, why=ROUNDED)
-    assert compiled.cache_size() == 1
+        near(2 * x, program(rnp.asarray(x)), relative=1e-5, why=ROUNDED)
+    assert program.cache_size() == 1
 
 
 def test_a_symbolic_length_is_transformed_on_a_device_by_its_definition():
-    compiled = rune.jit(rnp.fft.fft, dims={"n": (1, 64)}, in_dims=("n",), device="reference:0")
+    program = rune.jit(rnp.fft.fft, dims={"n": (1, 64)}, in_dims=("n",), device="reference:0")
 
     for n in (1, 6, 11):
         x = drawn(n)
-        assert distance(compiled(rnp.asarray(x)), np.fft.fft(x)) < 1e-6, ROUNDED
+        assert distance(program(rnp.asarray(x)), np.fft.fft(x)) < 1e-6, ROUNDED
 
 
 def test_no_elements_have_no_transform():
@@ -177,7 +177,7 @@ def test_sizes_and_axes_are_as_many():
         rnp.fft.fftn(rnp.ones((4, 4)), (2, 2), (0,))
 
 
-# What NumPy and SciPy say of a vector, and the least length that it may have.
+# The functions of NumPy and SciPy, and the least length of their vector.
 OF_ANY_SIZE: dict[str, tuple[Any, Any, int]] = {
     **{
         name: (getattr(rnp.fft, name), getattr(np.fft, name), 1)
@@ -215,14 +215,14 @@ OF_ANY_SIZE: dict[str, tuple[Any, Any, int]] = {
 
 @pytest.mark.parametrize("name", OF_ANY_SIZE)
 def test_a_transform_compiled_once_is_that_of_every_size(name: str):
-    ours, theirs, least = OF_ANY_SIZE[name]
-    compiled = rune.jit(ours, dims={"n": (least, 64)}, in_dims=("n",))
+    ours, numpys, least = OF_ANY_SIZE[name]
+    program = rune.jit(ours, dims={"n": (least, 64)}, in_dims=("n",))
 
     for n in (least, 4, 7):
         x = np.random.default_rng(n).normal(size=n).astype(np.float32)
-        expected = theirs(x.astype(np.float64))
-        np.testing.assert_allclose(compiled(rnp.array(x)), expected, atol=3e-5, err_msg=str(n))
-    assert compiled.cache_size() == 1
+        expected = numpys(x.astype(np.float64))
+        np.testing.assert_allclose(program(rnp.array(x)), expected, atol=3e-5, err_msg=str(n))
+    assert program.cache_size() == 1
 
 
 @pytest.mark.parametrize("name", ["rfft", "irfft of rfft", "idct 2", "dct 2", "dst 3"])
@@ -232,8 +232,8 @@ def test_the_gradient_of_a_transform_compiled_once_is_that_of_every_size(name: s
     def gradient(x: Any) -> Any:
         return rune.grad(lambda x: rnp.sum(rnp.abs(ours(x)) ** 2))(x)
 
-    compiled = rune.jit(gradient, dims={"n": (1, 64)}, in_dims=("n",))
+    program = rune.jit(gradient, dims={"n": (1, 64)}, in_dims=("n",))
 
     for n in (1, 4, 7):
         x = rnp.array(np.random.default_rng(n).normal(size=n).astype(np.float32))
-        np.testing.assert_allclose(compiled(x), gradient(x), rtol=3e-5, atol=3e-5)
+        np.testing.assert_allclose(program(x), gradient(x), rtol=3e-5, atol=3e-5)

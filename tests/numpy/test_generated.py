@@ -1,7 +1,7 @@
 """Every case again on generated arguments: sizes, strides, shapes that broadcast, and dtypes.
 
-What is generated is said in tests/support/surface_variants.py. This is the test of SciPy's cases,
-too. All variants of a case are one test, which names those that differ.
+tests/support/surface_variants.py generates the arguments. SciPy's cases are tried here, too. All
+variants of a case are one test, which names those that differ.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def found_to_differ(case: Case, variants: Variants) -> list[tuple[str, str]]:
 
 
 def unexcused(case: Case, variants: Variants) -> list[str]:
-    """What is not in the table of differences."""
+    """The differences that are not in the table."""
     differing = found_to_differ(case, variants)
     return [f"{v}: {how}" for v, how in differing if not excused(case, v, how)]
 
@@ -73,22 +73,22 @@ def test_two_arguments_broadcast_as_in_the_library(case: Case):
 
 JITTED = [c for c in CASES if not c.static]
 # Cases that go without variants do so because these take long to compile.
-compiled = [*one_in(64, [c for c in JITTED if not c.without]), *one_in(128, [c for c in JITTED if c.without])]
+TO_COMPILE = [*one_in(64, [c for c in JITTED if not c.without]), *one_in(128, [c for c in JITTED if c.without])]
 
 
-@pytest.mark.parametrize("case", compiled, ids=str)
-def test_a_compiled_call_gives_what_the_eager_one_gives_whatever_sizes_and_dtypes(case: Case):
-    wanted = {"all 0", "odd", "bf16", "f64", "u8"}
-    variants = (v for law in ALL for v in law(case) if str(v) in wanted)
+@pytest.mark.parametrize("case", TO_COMPILE, ids=str)
+def test_a_compiled_call_equals_the_eager_one_for_any_sizes_and_dtypes(case: Case):
+    labels = {"all 0", "odd", "bf16", "f64", "u8"}
+    variants = (v for law in ALL for v in law(case) if str(v) in labels)
 
     for v in variants:
         if disagreement(case, v) is None and not is_error(expected := outcome(case, v.ours)):
-            compiled = rune.jit(lambda *xs: case.call(case.ours, *xs))(*v.ours)
-            near(expected, compiled, relative=v.error * case.slack, why="other order of sums")
+            result = rune.jit(lambda *xs: case.call(case.ours, *xs))(*v.ours)
+            near(expected, result, relative=v.error * case.slack, why="other order of sums")
 
 
 def outcome(case: Case, args: object) -> object:
-    """What the eager call gives, or its error."""
+    """The result of the eager call, or its error."""
     try:
         return silently(case, case.ours, args)  # type: ignore[arg-type]
     except Exception as error:
@@ -106,9 +106,9 @@ def of_bools(reason: str) -> list[Case]:
 
 
 def as_numbers(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """What the library gives for 0 and 1, and rune for False and True."""
+    """The results of the library for 0 and 1, and of rune for False and True."""
     (variant,) = (v for v in of_dtypes(case) if str(v) == "bool")
-    numbers = [np.asarray(x, np.float64) for x in variant.theirs]
+    numbers = [np.asarray(x, np.float64) for x in variant.wide_operands]
     actual = silently(case, case.ours, variant.ours)
     return np.asarray(silently(case, case.oracle, numbers)), np.asarray(actual)
 

@@ -1,4 +1,4 @@
-"""NumPy's arrays as files leave them in memory: other byte orders, no alignment, fields, views."""
+"""NumPy arrays as read from files: other byte orders, no alignment, fields, views."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WAYS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("host", HOSTS)
-def test_an_array_of_numpy_is_read_however_it_lies(host: str, way: str):
+def test_a_numpy_array_of_any_layout_is_read(host: str, way: str):
     values = HOSTS[host]()
 
     same(np.array(values, np.float32), WAYS[way](values))
@@ -57,7 +57,7 @@ def test_indices_may_come_in_the_other_byte_order():
     same(X[[2, 0]], rnp.asarray(X)[np.array([2, 0], ">i4")])
 
 
-def test_what_is_no_number_is_refused_in_either_byte_order():
+def test_an_array_without_numbers_is_refused_in_either_byte_order():
     with pytest.raises(TypeError, match="array: cannot hold ndarray"):
         rnp.asarray(np.array(["2026-11-21"], ">M8[D]"))
 

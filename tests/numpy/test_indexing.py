@@ -1,8 +1,7 @@
-"""x[index], take, put and their kin: where an index is out of bounds, and what is no index.
+"""x[index], take, put and related functions: indices out of bounds, and values that are no index.
 
-Reading clamps, or fills in the functions that say so; a negative index wraps once. The fill values
-of take are those of jax 0.10.2. Updates are in test_updates.py.
-"""
+Reading clamps, or fills in the functions that document it; a negative index wraps once. The fill
+values of take are those of jax 0.10.2. Updates are in test_updates.py."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def test_a_negative_index_wraps_once_and_is_then_clamped(at: Any):
 
 
 @pytest.mark.parametrize("dtype", sorted(dtypes.INTEGER, key=dtypes.short), ids=dtypes.short)
-def test_indices_of_every_integer_dtype_read_alike(dtype: np.dtype):
+def test_indices_of_every_integer_dtype_read_the_same_elements(dtype: np.dtype):
     at = array(np.array([3, 0, 4]).astype(dtype))
 
     assert rnp.array(FIVE)[at].tolist() == [3, 0, 4]
@@ -58,15 +57,15 @@ def test_index_arrays_of_several_dtypes_go_together():
 
 
 def test_the_gradient_of_a_clamped_gather_is_zero_and_of_a_clipped_one_is_not():
-    gathered = rune.grad(lambda x: x[rnp.array([10])].sum())(rnp.ones(3))
-    clipped = rune.grad(lambda x: x.at[rnp.array([10])].get(mode="clip").sum())(rnp.ones(3))
+    of_gather = rune.grad(lambda x: x[rnp.array([10])].sum())(rnp.ones(3))
+    of_clip = rune.grad(lambda x: x.at[rnp.array([10])].get(mode="clip").sum())(rnp.ones(3))
 
-    assert (gathered.tolist(), clipped.tolist()) == ([0.0] * 3, [0.0, 0.0, 1.0])
+    assert (of_gather.tolist(), of_clip.tolist()) == ([0.0] * 3, [0.0, 0.0, 1.0])
 
 
 NUMBERS: dict[str, Any] = {"int": int, "NumPy's": np.int32, "rank 0 of NumPy": np.array, "rank 0": rnp.array}
-# What an index that is made of a number reads of a matrix [3, 4]: as jax.grad of JAX 0.10.2 on the
-# CPU, where a number beside slices is clamped, and beside a step or an array has no gradient.
+# The elements of a matrix [3, 4] that an index made from a number reads, as by jax.grad of JAX
+# 0.10.2 on the CPU: a number among slices is clamped, one with a step or an array has no gradient.
 FORMS: dict[str, tuple[Any, bool]] = {
     "alone": (lambda k: k, True),
     "behind a slice": (lambda k: (slice(None), k), True),
@@ -97,22 +96,22 @@ def test_a_number_out_of_bounds_is_clamped_for_derivatives_too(number: str, form
 @pytest.mark.parametrize("form", FORMS)
 def test_a_traced_number_has_the_derivatives_of_a_known_one(form: str):
     index_of = FORMS[form][0]
-    compiled = rune.jit(rune.grad(lambda x, k: x[index_of(k)].sum()))
+    gradient = rune.jit(rune.grad(lambda x, k: x[index_of(k)].sum()))
 
     for at in (1, -2, 7, -9):
-        known = rune.grad(lambda x, at=at: x[index_of(at)].sum())(rnp.array(X))
-        same(known, compiled(rnp.array(X), at))
+        eager_gradient = rune.grad(lambda x, at=at: x[index_of(at)].sum())(rnp.array(X))
+        same(eager_gradient, gradient(rnp.array(X), at))
 
 
 def test_numbers_that_are_batched_are_clamped_lane_by_lane():
     at = rnp.array([2, -2, 7, -9])
     x = rnp.array(FIVE)
 
-    shared = rune.grad(lambda x: rune.vmap(lambda k: x[k])(at).sum())(x)
-    each = rune.vmap(rune.grad(lambda x, k: x[k]), (None, 0))(x, at)
+    gradient = rune.grad(lambda x: rune.vmap(lambda k: x[k])(at).sum())(x)
+    lane_gradients = rune.vmap(rune.grad(lambda x, k: x[k]), (None, 0))(x, at)
 
-    assert shared.tolist() == [1, 0, 1, 1, 1]  # JAX 0.10.2
-    assert [row.index(1.0) for row in each.tolist()] == [2, 3, 4, 0]
+    assert gradient.tolist() == [1, 0, 1, 1, 1]  # JAX 0.10.2
+    assert [row.index(1.0) for row in lane_gradients.tolist()] == [2, 3, 4, 0]
 
 
 @pytest.mark.parametrize("mode", [None, "promise_in_bounds", "clip", "fill", "drop", "wrap"])
@@ -138,11 +137,11 @@ def test_an_element_of_nothing_is_refused():
     [([0, 2],), (0, [1, -1]), ([0, 1], [3, 2]), (..., [0, 2]), ([[0, 1], [2, 0]], 1), (slice(1, 3), (1, 2)), (1, [])],
 )
 def test_a_sequence_in_a_tuple_is_an_array_of_positions(index: Any):
-    zeroed = X.copy()
-    zeroed[index] = 0
+    with_zeros = X.copy()
+    with_zeros[index] = 0
 
     np.testing.assert_array_equal(rnp.array(X)[index], X[index])
-    np.testing.assert_array_equal(rnp.array(X).at[index].set(0.0), zeroed)
+    np.testing.assert_array_equal(rnp.array(X).at[index].set(0.0), with_zeros)
 
 
 def test_a_sequence_in_a_tuple_may_hold_traced_positions():
@@ -151,7 +150,7 @@ def test_a_sequence_in_a_tuple_may_hold_traced_positions():
     np.testing.assert_array_equal(read(rnp.array(X), 2), X[[0, 2], [2, 1]])
 
 
-# --- what is no index -------------------------------------------------------------------------
+# --- values that are no index -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_a_sequence_in_a_tuple_may_hold_traced_positions():
         ("a", "cannot take str as an array"),
     ],
 )
-def test_a_float_a_list_or_a_string_is_no_index(index: Any, message: str):
+def test_a_float_a_list_and_a_string_are_not_indices(index: Any, message: str):
     with pytest.raises(TypeError, match=f"index: {message}"):
         rnp.array(X)[index]
     with pytest.raises(TypeError, match=f"index: {message}"):
@@ -266,7 +265,7 @@ def test_take_fills_with_the_value_that_it_is_given():
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
-def test_take_is_numpys_within_bounds(axis: int | None):
+def test_take_agrees_with_numpy_within_bounds(axis: int | None):
     at = np.array([[0, 2], [1, -1]])
 
     same(np.take(X, at, axis), rnp.take(rnp.array(X), at, axis))
@@ -289,12 +288,12 @@ each_along = pytest.mark.parametrize(("at", "axis"), ALONG.values(), ids=ALONG)
 
 
 @each_along
-def test_take_along_axis_is_numpys(at: np.ndarray, axis: int | None):
+def test_take_along_axis_agrees_with_numpy(at: np.ndarray, axis: int | None):
     same(np.take_along_axis(X, at, axis), rnp.take_along_axis(rnp.array(X), at, axis))
 
 
 @each_along
-def test_put_along_axis_is_numpys(at: np.ndarray, axis: int | None):
+def test_put_along_axis_agrees_with_numpy(at: np.ndarray, axis: int | None):
     expected = X.copy()
     np.put_along_axis(expected, at, np.float32(9), axis)
 

@@ -1,8 +1,8 @@
 """x[index] and x.at[index]: random indices of every kind, against NumPy's reading and ufunc.at.
 
 An index is drawn entry by entry: integers, slices with any step, an ellipsis, new axes, index
-arrays that broadcast, masks. Positions out of bounds follow the mode, of which the oracle is what
-NumPy does with the positions clipped, wrapped or left out.
+arrays that broadcast, masks. Positions out of bounds follow the mode; the oracle is NumPy with the
+positions clipped, wrapped or left out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def drawn_index(rng: np.random.Generator, shape: tuple[int, ...], *, masks: bool
             entries.append(slice(None))
     for extra in (None, Ellipsis):
         if rng.integers(0, 3) == 0:
-            # Behind a full count an ellipsis stands for no axis.
+            # After an index for every axis an ellipsis covers none.
             entries.insert(int(rng.integers(0, len(entries) + 1)) if extra is None else len(entries), extra)
     return tuple(entries)
 
@@ -66,7 +66,7 @@ def drawn_slice(rng: np.random.Generator, size: int) -> slice:
 
 
 def ours(index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index with arrays of rune's; masks stay, since they are constants."""
+    """The index with arrays of rune; masks stay, since they are constants."""
     return tuple(rnp.asarray(e) if isinstance(e, np.ndarray) and e.dtype != bool else e for e in index)
 
 
@@ -85,7 +85,7 @@ def drawn(seed: int, *, masks: bool = True) -> tuple[np.random.Generator, np.nda
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_reading_by_any_index_is_numpys(seed: int):
+def test_reading_by_any_index_agrees_with_numpy(seed: int):
     for k in range(10):
         _, x, index = drawn(1000 * seed + k)
 
@@ -95,20 +95,20 @@ def test_reading_by_any_index_is_numpys(seed: int):
 
 @pytest.mark.parametrize("name", UFUNCS)
 @pytest.mark.parametrize("seed", SEEDS[:10])
-def test_an_update_by_any_index_is_numpys_ufunc_at(seed: int, name: str):
+def test_an_update_by_any_index_agrees_with_numpys_ufunc_at(seed: int, name: str):
     for k in range(4):
         rng, x, index = drawn(1000 * seed + k)
         values = rng.uniform(0.5, 2.0, x[index].shape).astype(np.float32)
         expected = x.copy()
         UFUNCS[name].at(expected, index, values)
 
-        updated = getattr(rnp.asarray(x).at[ours(index)], name)(values)
+        result = getattr(rnp.asarray(x).at[ours(index)], name)(values)
 
-        near(expected, updated, relative=1e-5, why="powers and quotients are multiplied first")
+        near(expected, result, relative=1e-5, why="powers and quotients are multiplied first")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_setting_by_any_index_is_numpys_assignment(seed: int):
+def test_setting_by_any_index_agrees_with_numpys_assignment(seed: int):
     for k in range(5):
         rng, x, index = drawn(1000 * seed + k)
         number = np.float32(rng.uniform(3, 4))
@@ -119,7 +119,7 @@ def test_setting_by_any_index_is_numpys_assignment(seed: int):
 
 
 @pytest.mark.parametrize("seed", SEEDS[:12])
-def test_a_compiled_update_is_the_eager_one_whatever_the_index(seed: int):
+def test_a_compiled_update_equals_the_eager_one_for_any_index(seed: int):
     rng, x, index = drawn(seed, masks=False)
     values = rng.uniform(0.5, 2.0, x[index].shape).astype(np.float32)
     places = [k for k, e in enumerate(index) if isinstance(e, np.ndarray)]
@@ -151,7 +151,7 @@ def moved(at: np.ndarray, size: int, mode: str | None) -> np.ndarray:
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("promise", ["", "indices_are_sorted", "unique_indices"])
 @pytest.mark.parametrize("name", ["set", *UFUNCS, "apply"])
-def test_positions_out_of_bounds_are_written_as_the_mode_says(name: str, mode: str | None, promise: str):
+def test_positions_out_of_bounds_are_written_according_to_the_mode(name: str, mode: str | None, promise: str):
     rng = np.random.default_rng(len(name))
     x = rng.uniform(0.5, 2.0, 6).astype(np.float32)
     at = np.array([-9, -2, 1, 2, 11] if promise else [-9, -2, 1, 1, 8, 14])
@@ -170,14 +170,14 @@ def test_positions_out_of_bounds_are_written_as_the_mode_says(name: str, mode: s
 
 
 def written(name: str, old: Any, number: Any) -> Any:
-    """What one update makes of an element."""
+    """An element after one update."""
     if name == "set":
         return number
     return old * old if name == "apply" else UFUNCS[name](old, number)
 
 
 @pytest.mark.parametrize("mode", MODES[:-1])
-def test_positions_out_of_bounds_are_read_as_the_mode_says(mode: str):
+def test_positions_out_of_bounds_are_read_according_to_the_mode(mode: str):
     x, at = np.arange(6.0, dtype=np.float32), np.array([-9, -2, 1, 8, 14])
     places = moved(at, 6, mode)
     read = np.where(places >= 0, x[places], np.float32(np.nan))

@@ -1,7 +1,7 @@
-"""Arrays handed to other libraries and taken from them: DLPack, buffers, array interfaces.
+"""Arrays passed to other libraries and taken from them: DLPack, buffers, array interfaces.
 
-On the CPU nothing is copied either way. CUDA is played by a driver that does not exist. torch is
-asked where it is installed.
+On the CPU nothing is copied either way. A fake driver stands in for CUDA. torch is tried if it is
+installed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 class Lender:
-    """An array of another library, of which DLPack is all that is known."""
+    """An array of another library, known only by its DLPack methods."""
 
     def __init__(self, host: np.ndarray, *, versions: bool = True):
         self.host, self.versions = host, versions
@@ -50,11 +50,11 @@ class Lender:
 def test_numpy_reads_an_array_where_it_is(dtype: np.dtype):
     x = array(np.ones((2, 3)).astype(dtype))
 
-    borrowed = np.from_dlpack(x)
+    view = np.from_dlpack(x)
 
-    same(x, borrowed)
-    assert np.shares_memory(borrowed, x.numpy())
-    assert not borrowed.flags.writeable
+    same(x, view)
+    assert np.shares_memory(view, x.numpy())
+    assert not view.flags.writeable
 
 
 @pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x[::2, ::-1], lambda x: x[1], lambda x: x[:0]], ids=range(4))
@@ -62,35 +62,35 @@ def test_views_are_lent_as_they_lie(view: Any):
     same(view(X), np.from_dlpack(view(rnp.asarray(X))))
 
 
-def test_what_is_lent_outlives_the_array_and_goes_with_the_borrower():
+def test_lent_memory_outlives_the_array_and_is_freed_with_the_borrower():
     x = rnp.asarray(X) + 1
-    borrowed = np.from_dlpack(x)
-    lent = len(dlpack._lent)
+    view = np.from_dlpack(x)
+    loans = len(dlpack._lent)
     del x
     gc.collect()
 
-    same(X + 1, borrowed)
-    del borrowed
+    same(X + 1, view)
+    del view
     gc.collect()
-    assert len(dlpack._lent) == lent - 1
+    assert len(dlpack._lent) == loans - 1
 
 
-def test_a_capsule_that_nobody_takes_gives_back_what_it_lends():
-    lent = len(dlpack._lent)
+def test_an_unconsumed_capsule_releases_its_array():
+    loans = len(dlpack._lent)
 
     capsule = rnp.ones(2).__dlpack__()
-    assert len(dlpack._lent) == lent + 1
+    assert len(dlpack._lent) == loans + 1
     del capsule
     dlpack.sweep()
 
-    assert len(dlpack._lent) == lent
+    assert len(dlpack._lent) == loans
 
 
 def test_a_copy_is_writable_and_shares_nothing():
     x = rnp.asarray(X)
 
-    borrowed = np.from_dlpack(x, copy=True)
-    borrowed[0] = 9
+    copy = np.from_dlpack(x, copy=True)
+    copy[0] = 9
 
     same(X, x)
 
@@ -104,7 +104,7 @@ def test_an_array_on_another_device_is_lent_as_a_copy_on_the_cpu():
         x.__dlpack__(copy=False)
 
 
-def test_what_cannot_be_lent_is_refused():
+def test_an_array_that_cannot_be_lent_is_refused():
     with pytest.raises(BufferError, match=r"dlpack: cannot lend i4\[2\]"):
         rnp.ones(2, rnp.int4).__dlpack__()
     with pytest.raises(BufferError, match=r"to device \(2, 0\)"):
@@ -146,13 +146,13 @@ def test_the_buffer_is_the_arrays_memory():
 def test_an_array_of_another_library_is_read_where_it_is(dtype: np.dtype, versions: bool):
     host = np.ones((2, 3)).astype(dtype)
 
-    borrowed = rnp.from_dlpack(Lender(host, versions=versions))
+    view = rnp.from_dlpack(Lender(host, versions=versions))
 
-    same(host, borrowed)
-    assert np.shares_memory(borrowed.numpy(), host)
+    same(host, view)
+    assert np.shares_memory(view.numpy(), host)
 
 
-def test_strided_memory_is_read_as_it_lies():
+def test_strided_memory_is_read_in_place():
     same(X.T[::-1, ::2], rnp.from_dlpack(Lender(X.T[::-1, ::2])))
 
 
@@ -173,21 +173,21 @@ def test_borrowed_memory_is_given_back_with_the_last_array_on_it():
 
 def test_borrowed_memory_is_never_donated():
     host = X.copy()
-    doubled = rune.jit(lambda x: x * 2, donate_argnums=0)
+    double = rune.jit(lambda x: x * 2, donate_argnums=0)
 
-    result = doubled(rnp.from_dlpack(Lender(host)))
+    result = double(rnp.from_dlpack(Lender(host)))
 
     same(X * 2, result)
     same(X, host)
 
 
-def test_a_copy_may_be_asked_for():
+def test_a_copy_can_be_requested():
     host = X.copy()
 
-    borrowed = rnp.from_dlpack(Lender(host), copy=True)
+    copy = rnp.from_dlpack(Lender(host), copy=True)
     host[:] = 0
 
-    same(X, borrowed)
+    same(X, copy)
 
 
 def test_an_array_that_is_ours_already_is_kept():
@@ -200,7 +200,7 @@ def test_an_array_that_is_ours_already_is_kept():
     ("lender", "how", "message"),
     [([1, 2], {}, "cannot read list"), (Lender(X), {"copy": False, "device": "reference"}, "cannot keep copy=False")],
 )
-def test_what_cannot_be_borrowed_is_refused(lender: Any, how: dict, message: str):
+def test_memory_that_cannot_be_borrowed_is_refused(lender: Any, how: dict, message: str):
     with pytest.raises(ValueError, match=f"from_dlpack: {message}"):
         rnp.from_dlpack(lender, **how)
 
@@ -224,13 +224,13 @@ def test_a_capsule_can_be_taken_once():
 
 def test_torch_shares_memory_both_ways():
     torch = pytest.importorskip("torch")
-    theirs = torch.arange(4, dtype=torch.bfloat16)
+    tensor = torch.arange(4, dtype=torch.bfloat16)
 
-    ours = rnp.from_dlpack(theirs)
-    back = torch.from_dlpack(rnp.from_dlpack(theirs, copy=True))
+    ours = rnp.from_dlpack(tensor)
+    back = torch.from_dlpack(rnp.from_dlpack(tensor, copy=True))
 
-    assert ours.numpy().ctypes.data == theirs.data_ptr()
-    assert back.tolist() == theirs.tolist()
+    assert ours.numpy().ctypes.data == tensor.data_ptr()
+    assert back.tolist() == tensor.tolist()
 
 
 # --- CUDA -------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def on_cuda(monkeypatch: pytest.MonkeyPatch) -> tuple[Array, FakeCuda]:
     return Array(backend.copy_in(X), ArrayType(X.shape, X.dtype), committed_to(device)), fake
 
 
-def test_the_cuda_array_interface_says_where_the_elements_are(on_cuda: tuple[Array, FakeCuda]):
+def test_the_cuda_array_interface_has_the_address_of_the_elements(on_cuda: tuple[Array, FakeCuda]):
     x, fake = on_cuda
 
     interface = x.__cuda_array_interface__
@@ -271,12 +271,12 @@ def test_the_cuda_array_interface_has_no_name_for_bf16(on_cuda: tuple[Array, Fak
         _ = narrow.__cuda_array_interface__
 
 
-def test_there_is_no_cuda_array_interface_elsewhere():
+def test_an_array_of_the_cpu_has_no_cuda_array_interface():
     assert not hasattr(rnp.ones(2), "__cuda_array_interface__")
 
 
 @pytest.mark.parametrize("transform", [rune.jit, rune.vmap], ids=["jit", "vmap"])
-def test_what_is_made_for_the_device_of_a_traced_value_goes_with_it(transform: Any):
+def test_an_array_made_on_the_device_of_a_traced_value_combines_with_it(transform: Any):
     def shifted(x: Any) -> Any:
         xp = x.__array_namespace__()
         return (x.to_device(x.device) + xp.ones((), device=x.device)).value
@@ -284,7 +284,7 @@ def test_what_is_made_for_the_device_of_a_traced_value_goes_with_it(transform: A
     same(X + 1, transform(shifted)(array(X)))
 
 
-def test_a_traced_value_goes_to_a_device():
+def test_a_traced_value_is_moved_to_a_device():
     copy = rune.jit(lambda x: x.to_device("reference"))(array(X))
 
     assert copy.device.name == "reference:0"
@@ -302,7 +302,7 @@ def test_cuda_memory_is_lent_where_it_is(on_cuda: tuple[Array, FakeCuda]):
     del loan
 
 
-def test_cuda_memory_is_copied_to_the_cpu_if_that_is_asked_for(on_cuda: tuple[Array, FakeCuda]):
+def test_cuda_memory_is_copied_to_the_cpu_on_request(on_cuda: tuple[Array, FakeCuda]):
     x, _ = on_cuda
 
     memory, loan = dlpack.borrow(x.__dlpack__(dl_device=(1, 0)))

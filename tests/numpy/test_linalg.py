@@ -1,7 +1,6 @@
-"""What rune.numpy.linalg does where matrices are not what an algorithm hopes for, and at sizes that
-take the other ways of computing: NaN and infinity lane by lane, singular matrices, half types,
-large matrices by blocks, and errors that name the sizes.
-"""
+"""rune.numpy.linalg on difficult matrices, and at sizes that take other algorithms: NaN and
+infinity lane by lane, singular matrices, half types, large matrices by blocks, and errors that name
+the sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def definite(*shape: int) -> np.ndarray:
 
 @each_way
 @pytest.mark.parametrize("n", [3, 9])
-def test_a_matrix_that_is_not_definite_is_nan_in_its_own_lane_alone(way: Any, n: int):
+def test_a_matrix_that_is_not_definite_gives_nan_in_its_own_lane_only(way: Any, n: int):
     a = definite(3, n, n)
     a[1, 0, 0] = -1.0
 
@@ -61,7 +60,7 @@ def test_a_matrix_that_fails_late_is_nan_from_its_first_column_on(way: Any):
 
 @each_way
 @pytest.mark.parametrize("n", [3, 9])
-def test_a_singular_matrix_raises_nothing_and_spoils_no_other_lane(way: Any, n: int):
+def test_a_singular_matrix_raises_nothing_and_affects_no_other_lane(way: Any, n: int):
     a = drawn(3, n, n) + 3 * np.eye(n)
     a[1] = 0.0
 
@@ -120,7 +119,7 @@ def test_integers_become_floats(name: str):
 # --- large matrices -----------------------------------------------------------------------------
 
 
-def test_a_large_cholesky_goes_by_panels():
+def test_a_large_cholesky_is_computed_by_panels():
     a = definite(300, 300)
 
     near(np.linalg.cholesky(a), rnp.linalg.cholesky(array(a)), relative=1e-12, why="order of sums")
@@ -132,8 +131,8 @@ def test_a_large_lu_rebuilds_its_matrix_with_multipliers_up_to_one():
     factors, pivots, order = map(np.asarray, lax_linalg.lu(array(a)))
 
     lower = np.tril(factors, -1) + np.eye(180, 150)
-    permuted = np.take_along_axis(a, order[..., None], -2)
-    near(permuted, lower @ np.triu(factors[:, :150]), relative=1e-12, why="cancellation")
+    rows = np.take_along_axis(a, order[..., None], -2)
+    near(rows, lower @ np.triu(factors[:, :150]), relative=1e-12, why="cancellation")
     assert np.abs(np.tril(factors, -1)).max() <= 1.0
     assert (np.asarray(lax_linalg.lu_pivots_to_permutation(array(pivots), 180)) == order).all()
 
@@ -149,7 +148,7 @@ def test_a_large_qr_is_that_of_lapack(shape: tuple[int, int]):
     near(expected.R, r, relative=1e-11, why="panels")
 
 
-def test_columns_without_a_direction_of_their_own_leave_q_orthogonal():
+def test_dependent_columns_leave_q_orthogonal():
     a = drawn(150, 140)
     a[:, 70], a[:, 3] = 0.0, a[:, 2]
 
@@ -249,15 +248,15 @@ def test_reflections_are_multiplied_by_without_writing_their_product(from_left: 
     a = array(drawn(2, 4, 3) + 1j * drawn(2, 4, 3))
     c = drawn(2, 4, 5) + 1j * drawn(2, 4, 5)
     c = c if from_left else np.swapaxes(c, -1, -2)
-    packed, taus = lax_linalg.geqrf(a)
+    reflectors, taus = lax_linalg.geqrf(a)
 
-    product = lax_linalg.ormqr(packed, taus, array(c), left=from_left, transpose=transpose)
+    product = lax_linalg.ormqr(reflectors, taus, array(c), left=from_left, transpose=transpose)
 
     q = np.asarray(rnp.linalg.qr(a, mode="complete").Q)
     q = np.swapaxes(q.conj(), -1, -2) if transpose else q
     near(q @ c if from_left else c @ q, np.asarray(product), relative=1e-13, why="order of sums")
     assert " householder_product " not in str(
-        rune.make_jaxpr(lax_linalg.ormqr)(packed, taus, array(c if from_left else np.swapaxes(c, -1, -2)))
+        rune.make_jaxpr(lax_linalg.ormqr)(reflectors, taus, array(c if from_left else np.swapaxes(c, -1, -2)))
     )
 
 
@@ -297,7 +296,7 @@ def test_a_mode_that_does_not_exist_is_refused():
         rnp.linalg.qr(array(drawn(2, 2)), "full")
 
 
-def test_primitives_take_the_dtypes_of_lapack_alone():
+def test_primitives_take_only_the_dtypes_of_lapack():
     with pytest.raises(DtypeError, match=r"lu: cannot take bf16\[2,2\] .*required"):
         lax_linalg.lu(rnp.ones((2, 2), "bf16"))
 

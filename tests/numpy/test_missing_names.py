@@ -1,4 +1,4 @@
-"""What NumPy and jax.numpy have and rune.numpy lacks: a table with the reasons, and its page.
+"""Names that NumPy and jax.numpy have and rune.numpy lacks: a table with reasons, and its page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). Names of NumPy come
 from the installed NumPy, those of JAX from jax 0.10.2.
@@ -23,7 +23,7 @@ LEAST = 343  # of the functions of NumPy, as many as jax.numpy 0.10.2 has
 
 
 def names_of_numpy() -> set[str]:
-    """Whatever can be called in NumPy's namespace: functions, ufuncs, classes."""
+    """The callables in NumPy's namespace: functions, ufuncs, classes."""
     public = (n for n in dir(np) if not n.startswith("_"))
     return {n for n in public if callable(getattr(np, n))}
 
@@ -37,17 +37,17 @@ def missing(table: Table) -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_every_name_of_numpy_is_there_or_in_the_table():
+def test_every_name_of_numpy_exists_or_is_in_the_table():
     assert not sorted(n for n in names_of_numpy() - missing(MISSING) if not hasattr(rnp, n))
 
 
-def test_every_name_of_jax_numpy_is_there_or_in_the_table():
+def test_every_name_of_jax_numpy_exists_or_is_in_the_table():
     names = json.loads(Path(__file__).with_name("jax_names_0_10_2.json").read_text())
 
     assert not sorted(n for n in set(names) - missing(OF_JAX) if not hasattr(rnp, n))
 
 
-def test_nothing_in_the_tables_is_there():
+def test_no_name_in_the_tables_exists():
     assert not sorted(n for n in missing(MISSING) | missing(OF_JAX) if hasattr(rnp, n))
 
 
@@ -63,9 +63,9 @@ def page() -> Iterator[str]:
     for table, title in ((MISSING, "NumPy's names"), (OF_JAX, "Names of jax.numpy")):
         yield f"### {title}"
         for reason, names in table.items():
-            shown = ", ".join(f"`{n}`" for n in sorted(names.split()))
-            yield f"{textwrap.fill(reason, 100)}\n\n{textwrap.fill(shown, 100)}"
+            listing = ", ".join(f"`{n}`" for n in sorted(names.split()))
+            yield f"{textwrap.fill(reason, 100)}\n\n{textwrap.fill(listing, 100)}"
 
 
-def test_the_page_tells_the_table(request: pytest.FixtureRequest):
+def test_the_page_lists_the_table(request: pytest.FixtureRequest):
     expect_chapter(request.config, "\n\n".join(page()))

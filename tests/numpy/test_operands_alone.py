@@ -1,4 +1,4 @@
-"""What NumPy's ufuncs take beside operands is refused by name, with what to write instead."""
+"""Options of NumPy's ufuncs are refused by name, with what to write instead."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def elementwise() -> list[str]:
 
 
 def operands(name: str) -> list[rnp.ndarray]:
-    """As many arrays as the function takes, of integers where it takes nothing else."""
+    """As many arrays as the function takes, of integers if it takes nothing else."""
     ufunc = getattr(np, name)
     takes_floats = not ufunc.types or any(t[0] == "f" for t in ufunc.types)
     return [rnp.ones((3, 3), "float32" if takes_floats else "int32")] * ufunc.nin
 
 
 def parameters(function: object) -> dict[str, inspect.Parameter]:
-    """What a function takes; nothing if it does not tell."""
+    """The parameters of a function; none if it has no signature."""
     try:
         return dict(inspect.signature(function).parameters)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -46,30 +46,30 @@ def with_out() -> list[str]:
 @pytest.mark.parametrize("name", elementwise())
 def test_an_elementwise_function_refuses_it(name: str, option: str):
     function = getattr(rnp, name)
-    with pytest.raises(ArgumentError) as raised:
+    with pytest.raises(ArgumentError) as error:
         function(*operands(name), **{option: OPTIONS[option]})
-    lines = str(raised.value).splitlines()
+    lines = str(error.value).splitlines()
     assert f"{option}=" in lines[0]
     assert "unexpected keyword" not in lines[0]
 
 
 @pytest.mark.parametrize("name", with_out())
 def test_out_is_refused_wherever_numpy_has_it(name: str):
-    required = [
+    operands = [
         p for p in parameters(getattr(np, name)).values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD
     ]
     with pytest.raises(ArgumentError, match="out="):
-        getattr(rnp, name)(*[rnp.ones(3)] * len(required), out=rnp.zeros(3))
+        getattr(rnp, name)(*[rnp.ones(3)] * len(operands), out=rnp.zeros(3))
 
 
 @pytest.mark.parametrize(
     ("option", "hint"),
     [("out", "y = y.at[...].set(rune.numpy.sin(...))"), ("where", "rune.numpy.where("), ("dtype", ".astype(dtype)")],
 )
-def test_the_error_says_what_to_write_instead(option: str, hint: str):
-    with pytest.raises(ArgumentError) as raised:
+def test_the_error_names_what_to_write_instead(option: str, hint: str):
+    with pytest.raises(ArgumentError) as error:
         rnp.sin(rnp.ones(3), **{option: OPTIONS[option]})
-    first, second, *_ = str(raised.value).splitlines()
+    first, second, *_ = str(error.value).splitlines()
     assert first.startswith("sin: cannot ")
     assert second.startswith("hint: ")
     assert hint in second

@@ -46,7 +46,7 @@ def in_order(primitive: Primitive, x: np.ndarray, **params: Any) -> Any:
 
 @FLOATS
 @pytest.mark.parametrize("lengths", [range(k, MOST_IN_A_ROW + 1, 16) for k in range(1, 17)], ids=lambda r: f"{r[0]}")
-def test_sums_of_rows_have_numpys_bits_at_every_length(lengths: range, dtype: type) -> None:
+def test_sums_of_rows_have_numpys_bits_for_every_length(lengths: range, dtype: type) -> None:
     for length in lengths:
         row, rows = uneven((length,), dtype), uneven((3, length), dtype)
 
@@ -58,7 +58,7 @@ def test_the_order_of_this_numpy_is_the_written_one() -> None:
     assert orders.is_numpys_order()
 
 
-def test_another_order_of_numpys_leaves_sums_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_numpy_adds_in_another_order_sums_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orders, "is_numpys_order", lambda: False)
     program = flat(rune.make_program(rnp.std)(rnp.ones(10)))
 
@@ -96,14 +96,14 @@ def test_a_function_called_often_computes_nothing_that_no_result_needs(monkeypat
 
 @FLOATS
 @pytest.mark.parametrize("step", [1, 2, 5, -1, -3])
-def test_elements_of_one_axis_have_one_order_whatever_their_distance(step: int, dtype: type) -> None:
+def test_elements_of_one_axis_have_one_order_at_any_distance(step: int, dtype: type) -> None:
     for length in (1, 7, 8, 13, 64, MOST_IN_A_ROW):
         row = uneven((length * abs(step),), dtype)[::step]
 
         same(np.asarray(np.sum(row)), in_order(ops.reduce_sum, row.copy(), axes=(0,)))
 
 
-# Axes of one element have no say: a column of (13, 1) is a row.
+# Axes of one element do not matter: a column of (13, 1) is a row.
 REDUCED = [
     ((5, 2), (1,)),
     ((5, 2), (0,)),
@@ -130,7 +130,7 @@ REDUCED = [
 @FLOATS
 @pytest.mark.parametrize("name", ["sum", "prod"])
 @pytest.mark.parametrize(("shape", "axes"), REDUCED, ids=str)
-def test_reduced_axes_have_numpys_bits(shape: tuple[int, ...], axes: tuple[int, ...], name: str, dtype: type) -> None:
+def test_reductions_have_numpys_bits(shape: tuple[int, ...], axes: tuple[int, ...], name: str, dtype: type) -> None:
     x = uneven(shape, dtype)
     primitive = {"sum": ops.reduce_sum, "prod": ops.reduce_prod}[name]
 
@@ -163,7 +163,7 @@ def test_sums_of_other_dtypes_are_not_written_out(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("case", one_in(2, CASES), ids=str)
-def test_what_is_said_to_lie_in_c_order_does_in_numpy(case: Case) -> None:
+def test_arrays_predicted_in_c_order_are_so_in_numpy(case: Case) -> None:
     def call(*arrays: Any) -> Any:
         return silently(case, rnp, arrays)
 
@@ -178,7 +178,7 @@ def test_what_is_said_to_lie_in_c_order_does_in_numpy(case: Case) -> None:
 
 
 def evaluated(program: Program, args: list[np.ndarray]) -> dict[Var, np.ndarray]:
-    """What NumPy's functions have for each variable, up to an operation that has none."""
+    """NumPy's array for each variable, up to the first operation that NumPy lacks."""
     values: dict[Any, np.ndarray] = dict(zip(program.inputs, args, strict=True))
     values |= {var: np.asarray(value) for var, value in program.constants}
     for e in program.equations:
@@ -205,7 +205,7 @@ def thrice(function: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def views(x: np.ndarray) -> dict[str, Callable[[rune.Array], rune.Array]]:
-    """Ways to have a matrix of these numbers, whose buffer lies in another order."""
+    """Ways to make a matrix of these numbers whose buffer has another order."""
     return {
         "transposed": lambda a: a.T,
         "reversed": lambda a: a[::-1],
@@ -228,12 +228,12 @@ def test_views_have_the_bits_of_the_first_call(name: str, way: str) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_kind_of_call_serves_arrays_of_every_layout() -> None:
+def test_each_kind_of_call_accepts_arrays_of_every_layout() -> None:
     x = uneven((7, 9), np.float32)
     thrice(rnp.sum, rnp.asarray(x))
-    turned = rnp.asarray(np.ascontiguousarray(x.T)).T
+    transpose = rnp.asarray(np.ascontiguousarray(x.T)).T
 
-    same(np.asarray(np.sum(np.asfortranarray(x))), rnp.sum(turned))
+    same(np.asarray(np.sum(np.asfortranarray(x))), rnp.sum(transpose))
     same(np.asarray(np.sum(x)), rnp.sum(rnp.asarray(x)))
     assert np.sum(np.asfortranarray(x)) != np.sum(x)
 
@@ -279,7 +279,7 @@ def test_a_constant_result_is_every_callers_own(call: Callable[[], rune.Array]) 
 
 
 @pytest.mark.usefixtures("soon")
-def test_values_that_are_no_numbers_pass_through_pieces() -> None:
+def test_values_that_are_not_finite_pass_through_pieces() -> None:
     for values in ([np.nan, 1.0, np.inf], [-0.0, -0.0, -0.0], [np.inf, -np.inf, 0.0]):
         x = rnp.asarray(np.array(values, np.float32))
         for name in ("i0", "sinc", "std", "sum", "prod", "cumsum", "nanmean"):

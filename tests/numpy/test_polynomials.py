@@ -1,5 +1,5 @@
-"""What tables of single calls cannot say of polynomials and signals: roots found under
-transformations, long convolutions, lines of interpolation outside their points, errors."""
+"""Polynomials and signals beyond tables of single calls: roots under transformations, long
+convolutions, interpolation outside of the points, errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_leading_zeros_of_a_traced_polynomial_cannot_be_looked_for():
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize(("m", "n"), [(100_000, 100), (3000, 3000), (2100, 2001)])
-def test_a_long_convolution_is_numpys(m: int, n: int, mode: str):
+def test_a_long_convolution_agrees_with_numpy(m: int, n: int, mode: str):
     rng = np.random.default_rng(m)
     x, y = (rng.standard_normal(k).astype(np.float32) for k in (m, n))
 
@@ -71,7 +71,7 @@ def test_integers_are_convolved_exactly():
     assert (np.asarray(convolution) == np.convolve(x, x)).all()
 
 
-def test_a_line_goes_on_outside_its_points_if_asked():
+def test_a_line_extrapolates_on_request():
     x, y = rnp.array([0.0, 1.0, 3.0]), rnp.array([1.0, 3.0, 4.0])
 
     values = rnp.interp(rnp.array([-1.0, 5.0]), x, y, left="extrapolate", right="extrapolate")
@@ -79,7 +79,7 @@ def test_a_line_goes_on_outside_its_points_if_asked():
     near(np.array([-1.0, 5.0]), values, relative=1e-6, why="f32")
 
 
-def test_interpolation_beside_a_step_is_differentiable():
+def test_interpolation_near_a_step_is_differentiable():
     x, y = rnp.array([0.0, 1.0, 1.0, 2.0]), rnp.array([0.0, 1.0, 5.0, 6.0])
 
     slopes = rune.vmap(rune.grad(lambda at: rnp.interp(at, x, y)))(rnp.array([0.5, 1.5]))

@@ -100,16 +100,16 @@ def test_every_pair_of_operands_promotes_as_in_jax_with_64_bits(first: str, mode
 @pytest.mark.parametrize("first", LATTICE["kinds"])
 def test_by_default_pairs_promote_as_in_jax_but_keep_64_bits(first: str, mode: str):
     row = dict(zip(LATTICE["kinds"], LATTICE[f"{mode}_x32"][first].split()))
-    asked = {b: t for b, t in row.items() if t != "-"}
-    if mode == "standard" and "u32" in (first, *asked):  # JAX without x64 has no i64 for these
+    expectations = {b: t for b, t in row.items() if t != "-"}
+    if mode == "standard" and "u32" in (first, *expectations):  # JAX without x64 has no i64 for these
         wider = {b: "i64" for b in ("i8", "i16", "i32") if first == "u32"}
         wider |= {"u32": "i64"} if first in ("i8", "i16", "i32") else {}
-        asked |= wider
+        expectations |= wider
 
     with rune.numpy_dtype_promotion(mode):
-        dtype_names = {b: joined(sample(first), sample(b)) for b in asked}
+        dtype_names = {b: joined(sample(first), sample(b)) for b in expectations}
 
-    assert dtype_names == asked
+    assert dtype_names == expectations
 
 
 @pytest.mark.parametrize("scalar", LATTICE["numpy_scalars"])
@@ -148,7 +148,7 @@ def test_the_table_in_the_documentation_is_the_one_in_force():
     assert len(rows) == len(names) + 1 == 16
 
 
-def test_strict_promotion_says_so_and_what_to_do():
+def test_strict_promotion_raises_an_error_with_advice():
     with rune.numpy_dtype_promotion("strict"), pytest.raises(DtypeError) as error:
         rnp.add(rnp.ones(2, "f32"), rnp.ones(2, "f64"))
 
@@ -157,12 +157,12 @@ def test_strict_promotion_says_so_and_what_to_do():
 
 
 def test_strict_promotion_is_part_of_the_key_of_compiled_code():
-    compiled = rune.jit(lambda a, b: a + b)
+    program = rune.jit(lambda a, b: a + b)
     a, b = rnp.ones(2, "f32"), rnp.ones(2, "i32")
-    compiled(a, b)
+    program(a, b)
 
     with rune.numpy_dtype_promotion("strict"), pytest.raises(DtypeError):
-        compiled(a, b)
+        program(a, b)
 
 
 def test_a_mode_that_does_not_exist_is_refused():
@@ -171,7 +171,7 @@ def test_a_mode_that_does_not_exist_is_refused():
 
 
 @pytest.mark.parametrize("first", JAX["scalars"])
-def test_a_python_scalar_adapts_to_the_array_beside_it(first: str):
+def test_a_python_scalar_adapts_to_the_other_array_operand(first: str):
     dtype_names = [shown(rnp.add, sample(first), sample(b)) for b in SCALARS]
 
     expected = comparable("", JAX["scalars"][first])
@@ -217,7 +217,7 @@ NUMPYS = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 ? b1 <i4 bool int8 uint64 floa
 
 
 @pytest.mark.parametrize("name", NUMPYS.split())
-def test_a_dtype_by_a_name_that_numpy_knows_is_numpys(name: str):
+def test_a_dtype_name_that_numpy_knows_means_numpys_dtype(name: str):
     x = rnp.ones(2)
 
     result_dtypes = {
@@ -240,11 +240,11 @@ def test_a_short_name_that_numpy_does_not_know_counts_bits(name: str):
     assert rnp.finfo("f16").bits == 16  # NumPy's long double, which rune does not have
 
 
-@pytest.mark.parametrize(("name", "printed"), [("int4", "i4"), ("uint4", "u4"), ("int8", "i8"), ("uint8", "u8")])
-def test_types_are_printed_and_read_back_in_bits(name: str, printed: str):
+@pytest.mark.parametrize(("name", "spelling"), [("int4", "i4"), ("uint4", "u4"), ("int8", "i8"), ("uint8", "u8")])
+def test_types_are_printed_and_read_back_in_bits(name: str, spelling: str):
     text = str(rune.make_program(lambda x: x)(rnp.zeros(3, name)))
 
-    assert f"{printed}[3]" in text
+    assert f"{spelling}[3]" in text
     assert parse_program(text).inputs[0].type.dtype == rnp.dtype(name)
 
 
@@ -257,7 +257,7 @@ COUNTERS = {
 
 
 @pytest.mark.parametrize("name", COUNTERS)
-def test_what_counts_in_32_bits_inside_works_where_64_bits_are_the_default(name: str):
+def test_functions_with_32_bit_counters_work_where_64_bits_are_the_default(name: str):
     call, expected = COUNTERS[name]
     with rune.enable_x64():
         result = call(SQUARE)
@@ -297,7 +297,7 @@ def test_the_result_type_of_two_operands(name: str):
 
 
 @pytest.mark.parametrize("name", JAX["binary"])
-def test_a_python_scalar_beside_64_bits_takes_them_in_every_function(name: str):
+def test_a_python_scalar_with_64_bit_arrays_becomes_64_bit_in_every_function(name: str):
     function = getattr(rnp, name)
     for kind, scalar in (("f64", 1.0), ("f64", 1), ("i64", 1), ("u64", 1), ("c128", 1.0)):
         x = sample(kind)
@@ -327,7 +327,7 @@ NARROW = [np.dtype(d) for d in ("bool", "int8", "int16", "int32", "uint8", "uint
 
 @pytest.mark.parametrize("second", NARROW, ids=str)
 @pytest.mark.parametrize("first", NARROW, ids=str)
-def test_where_64_bits_are_truncated_no_two_types_of_32_have_them(first: np.dtype, second: np.dtype):
+def test_with_truncated_dtypes_no_two_types_of_32_bits_promote_to_64(first: np.dtype, second: np.dtype):
     wide = rnp.promote_types(first, second)
 
     with rune.configure(wide_dtypes="truncated"):

@@ -38,24 +38,24 @@ INDICES: list[Any] = [
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
-def test_bools_read_what_they_read_in_numpy(index: Any):
+def test_bool_indices_read_as_in_numpy(index: Any):
     for read in (lambda x: x[index], rune.jit(lambda x: x[index])):
         np.testing.assert_array_equal(read(rnp.array(X)), X[index], strict=True)
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
-def test_bools_change_what_they_change_in_numpy(index: Any):
-    expected, added = X.copy(), X.copy()
+def test_bool_indices_write_as_in_numpy(index: Any):
+    expected, sums = X.copy(), X.copy()
     expected[index] = -1
-    np.add.at(added, index, 2)
+    np.add.at(sums, index, 2)
 
     np.testing.assert_array_equal(rnp.array(X).at[index].set(-1), expected)
-    np.testing.assert_array_equal(rnp.array(X).at[index].add(2), added)
-    np.testing.assert_array_equal(rnp.array(X).at[index].apply(lambda v: v + 2), added)
+    np.testing.assert_array_equal(rnp.array(X).at[index].add(2), sums)
+    np.testing.assert_array_equal(rnp.array(X).at[index].apply(lambda v: v + 2), sums)
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
-def test_each_element_has_as_much_slope_as_it_is_read(index: Any):
+def test_an_element_gets_a_slope_for_each_time_it_is_read(index: Any):
     counts = np.zeros_like(X)
     np.add.at(counts, index, 1)
 

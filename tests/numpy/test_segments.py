@@ -1,7 +1,7 @@
-"""rune.ops.segment_sum and its kin: rows that bear one number, taken together.
+"""rune.ops.segment_sum and related functions: reductions of the rows with the same segment number.
 
-Claims, in reading order: each means what a loop over the numbers means; segments that no row bears
-hold the identity; numbers out of bounds are left out, or taken to the nearest segment; they can be
+Claims, in reading order: each agrees with a loop over the numbers; segments without a row hold the
+identity; numbers out of bounds are dropped, or moved to the nearest segment; they can be
 jitted, batched and differentiated; without num_segments they count, outside of transformations.
 """
 
@@ -28,7 +28,7 @@ KINDS: dict[str, tuple[Callable[..., Any], Any, float]] = {
     "max": (ops.segment_max, np.max, -np.inf),
     "min": (ops.segment_min, np.min, np.inf),
 }
-each = pytest.mark.parametrize("kind", KINDS)
+for_every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def rows(*shape: int) -> np.ndarray:
@@ -42,7 +42,7 @@ def looped(kind: str, data: np.ndarray, ids: np.ndarray, count: int) -> np.ndarr
     return np.stack([reduce(rows, axis=0) if len(rows) else empty for rows in segments])
 
 
-@each
+@for_every_kind
 @pytest.mark.parametrize("shape", [(7,), (7, 3), (7, 2, 2)])
 def test_a_segment_is_what_its_rows_make_together(kind: str, shape: tuple[int, ...]):
     data = rows(*shape)
@@ -76,8 +76,8 @@ def limits(dtype: np.dtype) -> tuple[float, float]:
     return -high, high
 
 
-@each
-def test_integers_have_limits_of_their_own(kind: str):
+@for_every_kind
+def test_empty_segments_of_integers_have_the_identity_of_their_dtype(kind: str):
     neutral = {"sum": 0, "prod": 1, "max": -(2**31), "min": 2**31 - 1}[kind]
 
     limits = KINDS[kind][0](np.array([5], np.int32), np.array([1]), 2)
@@ -93,7 +93,7 @@ def test_numbers_out_of_bounds_may_be_taken_to_the_nearest_segment():
     near(looped("sum", data, IDS.clip(0, 4), 5), segments, relative=0, why="exact")
 
 
-@each
+@for_every_kind
 def test_lanes_are_independent(kind: str):
     data, ids = rows(3, 7), np.stack([IDS, IDS[::-1], IDS * 0])
 
@@ -136,7 +136,7 @@ def test_complex_numbers_are_multiplied():
     ],
     ids=["float numbers", "fewer numbers", "a negative count", "another mode", "a traced count"],
 )
-def test_what_makes_no_sense_is_refused(call: Callable[[], Any], error: type[Exception]):
+def test_meaningless_arguments_are_refused(call: Callable[[], Any], error: type[Exception]):
     with pytest.raises(error):
         call()
 

@@ -1,8 +1,8 @@
 """Results whose shape depends on values, with `size=`: compiled and batched like any other.
 
 Claims, in reading order: with as many elements as there are, a sized call gives what the unsized
-one gives; elements past the size are left out; where there are fewer the fill stands, by default
-JAX's; each call can be jitted, batched and differentiated; without a size tracing is refused.
+one gives; elements past the size are dropped; missing elements are filled, by default with JAX's
+fill; each call can be jitted, batched and differentiated; without a size tracing is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CALLS: dict[str, Call] = {
     "setdiff1d": lambda x, y, **kw: rnp.setdiff1d(x, y, **kw),
     "setxor1d": lambda x, y, **kw: rnp.setxor1d(x, y, **kw),
 }
-each = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+for_every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
 def same(expected: Any, actual: Any) -> None:
@@ -53,46 +53,46 @@ def count(result: Any) -> int:
     return len(tree.leaves(result)[0])
 
 
-@each
+@for_every_call
 def test_a_size_that_fits_changes_nothing(call: Call):
-    unsized = call(array(X), array(Y))
+    results = call(array(X), array(Y))
 
-    same(unsized, rune.jit(lambda x, y: call(x, y, size=count(unsized)))(X, Y))
-
-
-@each
-def test_what_is_past_the_size_is_left_out(call: Call):
-    unsized = call(array(X), array(Y))
-
-    sized = rune.jit(lambda x, y: call(x, y, size=1))(X, Y)
-
-    same([leaf[:1] for leaf in tree.leaves(unsized)][:1], tree.leaves(sized)[:1])
+    same(results, rune.jit(lambda x, y: call(x, y, size=count(results)))(X, Y))
 
 
-@each
-def test_the_fill_stands_behind_the_last(call: Call):
-    unsized = call(array(X), array(Y))
+@for_every_call
+def test_elements_beyond_the_size_are_dropped(call: Call):
+    results = call(array(X), array(Y))
 
-    sized = rune.jit(lambda x, y: call(x, y, size=8, fill_value=-7))(X, Y)
+    results_of_one = rune.jit(lambda x, y: call(x, y, size=1))(X, Y)
 
-    first, longer = tree.leaves(unsized)[0], tree.leaves(sized)[0]
+    same([leaf[:1] for leaf in tree.leaves(results)][:1], tree.leaves(results_of_one)[:1])
+
+
+@for_every_call
+def test_the_fill_follows_the_last_element(call: Call):
+    results = call(array(X), array(Y))
+
+    results_of_eight = rune.jit(lambda x, y: call(x, y, size=8, fill_value=-7))(X, Y)
+
+    first, longer = tree.leaves(results)[0], tree.leaves(results_of_eight)[0]
     same(first, longer[: len(first)])
     assert np.all(np.asarray(longer[len(first) :]) == -7)
 
 
-@each
+@for_every_call
 def test_a_sized_call_is_batched_as_the_loop_over_lanes(call: Call):
     xs, ys = np.stack([X, X[::-1], X * 0]), np.stack([Y, Y + 1, Y * 0])
-    sized = lambda x, y: call(x, y, size=5)  # noqa: E731
+    call_of_five = lambda x, y: call(x, y, size=5)  # noqa: E731
 
-    batched = rune.jit(rune.vmap(sized))(xs, ys)
+    lanes = rune.jit(rune.vmap(call_of_five))(xs, ys)
 
     for lane in range(3):
-        expected = sized(array(xs[lane]), array(ys[lane]))
-        same(expected, tree.map(lambda leaf, lane=lane: leaf[lane], batched))
+        expected = call_of_five(array(xs[lane]), array(ys[lane]))
+        same(expected, tree.map(lambda leaf, lane=lane: leaf[lane], lanes))
 
 
-@each
+@for_every_call
 def test_a_traced_call_without_a_size_is_refused(call: Call):
     with pytest.raises(TracerError):
         rune.jit(call)(X, Y)
@@ -124,14 +124,14 @@ def test_nothing_fills_the_distinct_elements_of_nothing():
 
 
 def test_a_size_may_be_symbolic():
-    sized = rune.jit(lambda x: rnp.nonzero(x, size=x.shape[0])[0], dims={"n": (1, 8)})
+    positions = rune.jit(lambda x: rnp.nonzero(x, size=x.shape[0])[0], dims={"n": (1, 8)})
 
-    assert listed(sized(np.array([0, 5, 7]))) == [[1, 2, 0]]
-    assert listed(sized(np.array([2, 0]))) == [[0, 0]]
-    assert sized.cache_size() == 1
+    assert listed(positions(np.array([0, 5, 7]))) == [[1, 2, 0]]
+    assert listed(positions(np.array([2, 0]))) == [[0, 0]]
+    assert positions.cache_size() == 1
 
 
-def test_the_derivative_of_distinct_elements_goes_to_the_first_of_each():
+def test_the_derivative_of_distinct_elements_belongs_to_the_first_of_each():
     x = array(np.array([2.0, 1.0, 2.0]))
 
     gradient = rune.grad(lambda v: (rnp.unique(v, size=2) * array(np.array([5.0, 7.0]))).sum())(x)
@@ -140,26 +140,26 @@ def test_the_derivative_of_distinct_elements_goes_to_the_first_of_each():
 
 
 def test_counts_of_a_given_length_leave_larger_numbers_out():
-    counted = rune.jit(lambda x: rnp.bincount(x, length=4))
+    count_up_to_3 = rune.jit(lambda x: rnp.bincount(x, length=4))
 
-    same(np.bincount(X)[:4], counted(X))
+    same(np.bincount(X)[:4], count_up_to_3(X))
 
 
 ROWS, COUNTS = np.arange(6.0, dtype=np.float32).reshape(3, 2), np.array([2, 0, 1], np.int32)
 
 
-@pytest.mark.parametrize(("size", "shown"), [(2, [0, 0]), (3, [0, 0, 2]), (5, [0, 0, 2, 2, 2])])
-def test_repeat_to_a_size_cuts_off_or_shows_the_last_element_again(size: int, shown: list[int]):
+@pytest.mark.parametrize(("size", "rows"), [(2, [0, 0]), (3, [0, 0, 2]), (5, [0, 0, 2, 2, 2])])
+def test_repeat_to_a_size_cuts_off_or_shows_the_last_element_again(size: int, rows: list[int]):
     def repeated(rows: Any, counts: Any) -> Any:
         return rnp.repeat(rows, counts, axis=0, total_repeat_length=size)
 
-    some = np.stack([COUNTS, COUNTS[::-1]])
-    batched = rune.vmap(repeated, in_axes=(None, 0))(ROWS, some)
+    counts_of_lanes = np.stack([COUNTS, COUNTS[::-1]])
+    lanes = rune.vmap(repeated, in_axes=(None, 0))(ROWS, counts_of_lanes)
     gradient = rune.grad(lambda rows: rnp.sum(repeated(rows, COUNTS)))(ROWS)
 
-    same(ROWS[shown], rune.jit(repeated)(ROWS, COUNTS))
-    same(np.stack([repeated(array(ROWS), array(c)) for c in some]), batched)
-    np.testing.assert_array_equal(gradient[:, 0], np.bincount(shown, minlength=3))
+    same(ROWS[rows], rune.jit(repeated)(ROWS, COUNTS))
+    same(np.stack([repeated(array(ROWS), array(c)) for c in counts_of_lanes]), lanes)
+    np.testing.assert_array_equal(gradient[:, 0], np.bincount(rows, minlength=3))
 
 
 @pytest.mark.parametrize("size", range(8))

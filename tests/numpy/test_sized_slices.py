@@ -49,17 +49,17 @@ def test_a_window_inside_is_a_slice_of_numpy(name: str, start: int):
 @pytest.mark.parametrize("name", INDICES)
 def test_a_window_is_changed_as_in_numpy(name: str):
     index = INDICES[name]
-    expected, added = X.copy(), X.copy()
+    expected, sums = X.copy(), X.copy()
     expected[index(2, numpy_part)] = -1
-    np.add.at(added, index(2, numpy_part), 3)
+    np.add.at(sums, index(2, numpy_part), 3)
 
     for i in (2, rnp.array(2)):
         np.testing.assert_array_equal(rnp.array(X).at[index(i, ds)].set(-1), expected)
-    np.testing.assert_array_equal(rune.jit(lambda x, i: x.at[index(i, ds)].add(3))(X, 2), added)
+    np.testing.assert_array_equal(rune.jit(lambda x, i: x.at[index(i, ds)].add(3))(X, 2), sums)
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_each_element_of_a_window_has_as_much_slope_as_it_is_read(name: str):
+def test_an_element_of_a_window_gets_a_slope_for_each_time_it_is_read(name: str):
     counts = np.zeros_like(X)
     np.add.at(counts, INDICES[name](1, numpy_part), 1)
 

@@ -1,4 +1,4 @@
-"""Functions whose results are sized by values are differentiated where the values are known."""
+"""Functions whose values determine the size of the result are differentiable at known values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rune.errors import TracerArrayConversionError
 
 X = rnp.array([0.0, 1.0, 3.0, 2.0, 0.0], rnp.float32)
 
-# Each is the sum of cubes of what it reads, but for `roots`: the sum of squares of -b/a and 0.
+# Each is the sum of cubes of the elements it reads; `roots` is the sum of squares of -b/a and 0.
 SIZED: dict[str, Callable[[Any], Any]] = {
     "trim_zeros": lambda x: rnp.sum(rnp.trim_zeros(x) ** 3),
     "nonzero": lambda x: rnp.sum(x[rnp.nonzero(x)] ** 3),

@@ -1,9 +1,9 @@
-"""NaN, infinities and zeros as the array API standard's tables say, eager, compiled and in place.
+"""NaN, infinities and zeros follow the array API standard's tables: eager, compiled and in place.
 
-The tables are data (special_cases.py), and each row is tried on every number it speaks of, in both
-widths. Compiled, all functions of a table are one program. Of a complex function the images of a
-row are tried, too: the standard says which are conjugate, odd or even, and which are another one
-turned by a right angle or divided by a real number.
+The tables are data (special_cases.py), and each row is tried on every number that it covers, in
+both widths. Compiled, all functions of a table are one program. For a complex function the mirror
+images of a row are tried, too: the standard lists which functions are conjugate, odd or even, and
+which are another function rotated by a right angle or divided by a real number.
 
 Source: https://data-apis.org/array-api/2025.12, "Elementwise functions".
 """
@@ -43,34 +43,34 @@ LEFT = {"eagerly": set[str](), "compiled": set[str](), "NumPy": {"expm1", "sign"
 
 @dataclass(frozen=True)
 class Case:
-    """Numbers that go into a function, and the words for what comes out times `factors`."""
+    """Operands of a function, and the words for its result times `factors`."""
 
     name: str
     operands: tuple[float, ...]
-    wanted: tuple[str, ...]
+    words: tuple[str, ...]
     factors: tuple[float, ...] = (1.0, 1.0)
 
 
 def rows(table: str) -> Iterator[Case]:
-    """A case for every number that a row speaks of."""
+    """A case for every number that a row covers."""
     for line in TABLES[table].strip().splitlines():
-        names, _, said = line.partition(" | ")
-        for name, row in itertools.product(names.split(), said.split("; ")):
-            inputs, wanted = (part.split(", ") for part in row.split(": "))
+        names, _, row_texts = line.partition(" | ")
+        for name, row in itertools.product(names.split(), row_texts.split("; ")):
+            inputs, words = (part.split(", ") for part in row.split(": "))
             numbers = (SETS.get(i) or [float(i)] for i in inputs)
             for operands in itertools.product(*numbers):
-                yield from directed(Case(name, operands, tuple(wanted)))
+                yield from directed(Case(name, operands, tuple(words)))
 
 
 def directed(case: Case) -> Iterator[Case]:
     """A case with numbers for `cis`, left out for angles whose signs are lost in f32."""
-    word, angle = case.wanted[0], case.operands[-1]
+    word, angle = case.words[0], case.operands[-1]
     if not word.startswith("cis"):
         yield case
     elif abs(angle) < 100:
         length = math.inf if word == "cis inf" else 0.0
         across = "-1" if word == "cis -1" else str(length * math.cos(angle))
-        yield replace(case, wanted=(across, str(length * math.sin(angle))))
+        yield replace(case, words=(across, str(length * math.sin(angle))))
 
 
 def images(case: Case) -> Iterator[Case]:
@@ -79,15 +79,15 @@ def images(case: Case) -> Iterator[Case]:
         yield case
         return
     a, b = case.operands
-    mirrored = [case, replace(case, operands=(a, -b), factors=(1, -1))]
+    mirror_images = [case, replace(case, operands=(a, -b), factors=(1, -1))]
     if case.name in ODD | EVEN:
-        mirrored += [negated(image) for image in mirrored]
-    yield from mirrored
+        mirror_images += [negated(image) for image in mirror_images]
+    yield from mirror_images
     if case.name == "log":
         for name, by in DIVIDED.items():
-            yield from (replace(i, name=name, factors=(by, i.factors[1] * by)) for i in mirrored)
+            yield from (replace(i, name=name, factors=(by, i.factors[1] * by)) for i in mirror_images)
     for name in (n for n, source in TURNED.items() if source == case.name):
-        yield from (turned(name, image) for image in mirrored)
+        yield from (turned(name, image) for image in mirror_images)
 
 
 def negated(case: Case) -> Case:
@@ -101,7 +101,7 @@ def turned(name: str, case: Case) -> Case:
     (a, b), (s, t) = case.operands, case.factors
     if name == "cos":
         return replace(case, name=name, operands=(b, -a))
-    return replace(case, name=name, operands=(b, -a), wanted=case.wanted[::-1], factors=(t, -s))
+    return replace(case, name=name, operands=(b, -a), words=case.words[::-1], factors=(t, -s))
 
 
 @functools.cache
@@ -110,7 +110,7 @@ def cases(table: str) -> dict[str, list[Case]]:
     by_name: dict[str, dict[Any, Case]] = {}
     for row in rows(table):
         for case in images(row) if table == "parts" else [row]:
-            key = repr(case.operands) if table == "parts" else (repr(case.operands), case.wanted)
+            key = repr(case.operands) if table == "parts" else (repr(case.operands), case.words)
             by_name.setdefault(case.name, {}).setdefault(key, case)
     return {name: list(column.values()) for name, column in by_name.items()}
 
@@ -129,8 +129,8 @@ def operands(table: str, name: str, width: int) -> list[np.ndarray]:
 def results(table: str, width: int, way: str) -> dict[str, np.ndarray]:
     """What every function of a table gives."""
     arguments = {n: list(map(array, operands(table, n, width))) for n in cases(table)}
-    compiled = WAYS.get(way) or functools.partial(rune.jit, device=way)
-    results_by_name = compiled(lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(arguments)
+    run = WAYS.get(way) or functools.partial(rune.jit, device=way)
+    results_by_name = run(lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(arguments)
     return {n: np.asarray(y) for n, y in results_by_name.items()}
 
 
@@ -149,11 +149,11 @@ def sign(x: float) -> float:
     return math.copysign(1.0, x)
 
 
-def is_same(wanted: float, value: float) -> bool:
+def is_same(reference: float, value: float) -> bool:
     """Both NaN, or near and of one sign."""
-    if math.isnan(wanted) or math.isnan(value):
-        return math.isnan(wanted) and math.isnan(value)
-    return math.isclose(wanted, value, rel_tol=1e-6) and sign(wanted) == sign(value)
+    if math.isnan(reference) or math.isnan(value):
+        return math.isnan(reference) and math.isnan(value)
+    return math.isclose(reference, value, rel_tol=1e-6) and sign(reference) == sign(value)
 
 
 def agrees(word: str, operands: list[float], value: float) -> bool:
@@ -165,15 +165,15 @@ def agrees(word: str, operands: list[float], value: float) -> bool:
     if word[0] == "~":
         return is_same(number(word[1:]), abs(value))
     x, y = operands[0], operands[-1]
-    named = {"x": x, "y": y, "|x|": abs(x), "-|x|": -abs(x), "|y|": abs(y)}
-    return is_same(named[word] if word in named else number(word), value)
+    operands_by_name = {"x": x, "y": y, "|x|": abs(x), "-|x|": -abs(x), "|y|": abs(y)}
+    return is_same(operands_by_name[word] if word in operands_by_name else number(word), value)
 
 
 def fits(case: Case, values: list[float], y: Any) -> bool:
     """Whether a result is what a case says."""
-    parts = (y.real, y.imag) if len(case.wanted) == 2 else (y,)
-    there = (factor * float(v) for factor, v in zip(case.factors, parts))
-    return all(agrees(word, values, v) for word, v in zip(case.wanted, there, strict=True))
+    parts = (y.real, y.imag) if len(case.words) == 2 else (y,)
+    parts_of_image = (factor * float(v) for factor, v in zip(case.factors, parts))
+    return all(agrees(word, values, v) for word, v in zip(case.words, parts_of_image, strict=True))
 
 
 def held(table: str, way: str, results_by_name: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def held(table: str, way: str, results_by_name: dict[str, Any]) -> dict[str, Any
 def wrong(table: str, width: int, results_by_name: dict[str, np.ndarray]) -> list[str]:
     """The cases of a table that results do not agree with."""
     return [
-        f"{name}{case.operands} = {y}, not {case.wanted} over {case.factors}"
+        f"{name}{case.operands} = {y}, not {case.words} over {case.factors}"
         for name, column in results_by_name.items()
         for case, values, y in zip(cases(table)[name], numbers(table, name, width), column)
         if not fits(case, values.tolist(), y)
@@ -222,10 +222,10 @@ def test_every_special_case_of_the_standard_holds_on_an_executor(place: str):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("table", TABLES)
 def test_compiled_special_cases_are_those_of_eager_code(table: str, width: int):
-    eager, compiled = (results(table, width, way) for way in WAYS)
+    of_calls, of_programs = (results(table, width, way) for way in WAYS)
 
-    for name, column in held(table, "compiled", eager).items():
-        np.testing.assert_allclose(compiled[name], column, rtol=2e-6, err_msg=name)
+    for name, column in held(table, "compiled", of_calls).items():
+        np.testing.assert_allclose(of_programs[name], column, rtol=2e-6, err_msg=name)
 
 
 OPERATORS = {
@@ -271,8 +271,8 @@ def test_statistics_have_nan_for_nan_and_their_unit_for_nothing(way: str):
     for name in ("max", "min", *EMPTY):
         for row in ([math.nan], [1.0, math.nan, math.inf], [-math.inf, 2.0, math.nan]):
             assert math.isnan(float(WAYS[way](getattr(rnp, name))(array(row))))
-    for name, wanted in EMPTY.items():
-        np.testing.assert_equal(float(WAYS[way](getattr(rnp, name))(rnp.zeros(0))), wanted)
+    for name, unit in EMPTY.items():
+        np.testing.assert_equal(float(WAYS[way](getattr(rnp, name))(rnp.zeros(0))), unit)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -281,9 +281,9 @@ def test_parts_of_a_complex_mean_are_the_means_of_the_parts(function: Any, way: 
     for pair in itertools.product(PLANE, PLANE[::4]):
         z = np.array([*pair, 2 - 1j], np.complex128)
         with np.errstate(invalid="ignore"):
-            wanted = complex(z.real.mean(), z.imag.mean())
+            mean = complex(z.real.mean(), z.imag.mean())
 
-        np.testing.assert_equal(complex(WAYS[way](function)(array(z))), wanted)
+        np.testing.assert_equal(complex(WAYS[way](function)(array(z))), mean)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,7 +1,7 @@
-"""What the array API standard says of arrays and functions beyond their values: test_array_api.py.
+"""The array API standard on arrays and functions beyond their values (those: test_array_api.py).
 
-Assignment, dtypes of reductions, copies, indices, names of results, limits, conversions. Each claim
-is made of NumPy, too, which holds all of them: so a claim that is no claim of the standard shows.
+Assignment, dtypes of reductions, copies, indices, names of results, limits, conversions. NumPy must
+pass each claim, too, since it follows the standard: this reveals claims that the standard lacks.
 
 Source: https://data-apis.org/array-api/2025.12
 """
@@ -62,8 +62,8 @@ def whole(xp: Any) -> Any:
     return xp.reshape(xp.arange(24), (2, 3, 4))
 
 
-def equal(actual: Any, wanted: Any) -> None:
-    np.testing.assert_array_equal(np.asarray(actual), np.asarray(wanted))
+def equal(actual: Any, reference: Any) -> None:
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(reference))
 
 
 # --- indexing and assignment ------------------------------------------------------------------
@@ -76,13 +76,13 @@ def test_an_index_reads_what_numpy_reads(xp: Any, index: Any):
 
 @pytest.mark.parametrize("index", ON_THREE_AXES, ids=str)
 def test_an_assignment_writes_what_numpy_writes(xp: Any, index: Any):
-    x, wanted = whole(xp), HOST.copy()
+    x, reference = whole(xp), HOST.copy()
 
     x[index] = -5
     x[index] = x[index] + xp.asarray(7)
-    wanted[index] = 2
+    reference[index] = 2
 
-    equal(x, wanted)
+    equal(x, reference)
 
 
 def test_masks_read_and_write(xp: Any):
@@ -117,9 +117,9 @@ def test_one_number_is_written_under_a_mask_of_any_rank(rank: int, way: Callable
         return y
 
     for odd in (0, 1):
-        mask, wanted = HOST[(..., *[0] * (3 - rank))] // 4 % 2 == odd, HOST.copy()
-        wanted[mask] = -7
-        equal(way(written)(rnp.asarray(HOST), rnp.asarray(mask)), wanted)
+        mask, reference = HOST[(..., *[0] * (3 - rank))] // 4 % 2 == odd, HOST.copy()
+        reference[mask] = -7
+        equal(way(written)(rnp.asarray(HOST), rnp.asarray(mask)), reference)
 
 
 @pytest.mark.parametrize("shape", [(3,), (1,), (0, 2), (1, 0), (2, 3, 4, 1)], ids=str)
@@ -145,13 +145,13 @@ IN_PLACE = [
 @pytest.mark.parametrize(("name", "dtype"), IN_PLACE)
 def test_an_operator_in_place_keeps_the_object(xp: Any, name: str, dtype: str):
     x, y = made(xp, [[3, 2], [5, 1]], dtype), made(xp, [[1, 2], [2, 1]], dtype)
-    wanted = getattr(operator, name)(x, y)
+    reference = getattr(operator, name)(x, y)
 
     result = getattr(operator, f"i{name.rstrip('_')}")(x, y)
 
     assert result is x
     assert x.dtype == getattr(xp, dtype)
-    equal(x, wanted)
+    equal(x, reference)
 
 
 # --- creation and conversion ------------------------------------------------------------------
@@ -188,11 +188,11 @@ LENT = {
 
 @pytest.mark.parametrize("name", LENT)
 def test_memory_that_is_lent_is_an_array_of_its_dtype(name: str):
-    xp, wanted = rnp.ones(1).__array_namespace__(), np.asarray(memoryview(LENT[name]))
+    xp, reference = rnp.ones(1).__array_namespace__(), np.asarray(memoryview(LENT[name]))
 
-    assert xp.asarray(LENT[name]).dtype == wanted.dtype
-    equal(xp.asarray(LENT[name]), wanted)
-    equal(xp.asarray(LENT[name], dtype=xp.complex128), wanted)
+    assert xp.asarray(LENT[name]).dtype == reference.dtype
+    equal(xp.asarray(LENT[name]), reference)
+    equal(xp.asarray(LENT[name], dtype=xp.complex128), reference)
 
 
 @pytest.mark.parametrize("number", [True, 3, -3, 2.5, 1j])
@@ -205,8 +205,8 @@ def test_a_python_number_has_the_default_dtype_of_its_kind(xp: Any, number: Any)
     assert type(number)(x) == number
     assert xp.full((2,), number).dtype == x.dtype
     if type(number) is not bool:
-        said = xp.__array_namespace_info__().default_dtypes()
-        assert said[kinds[type(number)]] == x.dtype
+        defaults = xp.__array_namespace_info__().default_dtypes()
+        assert defaults[kinds[type(number)]] == x.dtype
 
 
 @pytest.mark.parametrize("number", [2**40, -(2**40), 2**63 - 1])
@@ -216,16 +216,16 @@ def test_integers_of_64_bits_are_kept(xp: Any, number: int):
 
 @pytest.mark.parametrize("bounds", [(5,), (2.5,), (1, 5), (1, 10, 3), (5, 1, -2), (0, 1, 0.25), (3, 3), (10, 0, -1)])
 def test_arange_has_numpys_length_and_kind(xp: Any, bounds: tuple):
-    numbers, wanted = xp.arange(*bounds), np.arange(*bounds)
+    numbers, reference = xp.arange(*bounds), np.arange(*bounds)
 
-    np.testing.assert_allclose(np.asarray(numbers), wanted)
-    assert xp.isdtype(numbers.dtype, "real floating") == (wanted.dtype.kind == "f")
+    np.testing.assert_allclose(np.asarray(numbers), reference)
+    assert xp.isdtype(numbers.dtype, "real floating") == (reference.dtype.kind == "f")
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("stop", [1, 0, -3.5, 4j])
-def test_linspace_is_numpys(xp: Any, stop: Any, endpoint: bool, count: int):
+def test_linspace_agrees_with_numpy(xp: Any, stop: Any, endpoint: bool, count: int):
     numbers = xp.linspace(0, stop, num=count, endpoint=endpoint)
 
     np.testing.assert_allclose(np.asarray(numbers), np.linspace(0, stop, count, endpoint=endpoint), rtol=1e-6)
@@ -277,22 +277,22 @@ def test_linspace_has_integers_for_ends(dtype: str, start: int, stop: int, step:
 
 
 @pytest.mark.parametrize("k", [3, -3, 5, 2**31 - 2, 2**31, -(2**31), 2**62, -(2**62)])
-def test_a_diagonal_may_lie_far_outside_of_a_matrix(k: int):
+def test_a_diagonal_may_be_far_outside_a_matrix(k: int):
     x = np.arange(1.0, 7).reshape(2, 3)
 
     equal(rnp.eye(2, 3, k=k), np.eye(2, 3, k=k))
     equal(rnp.tri(2, 3, k), np.tri(2, 3, k))
     for name in ("tril", "triu"):
-        triangle, wanted = partial(getattr(rnp, name), k=k), getattr(np, name)(x, k=k)
-        equal(triangle(rnp.asarray(x)), wanted)
-        equal(rune.jit(triangle)(rnp.asarray(x)), wanted)
+        triangle, reference = partial(getattr(rnp, name), k=k), getattr(np, name)(x, k=k)
+        equal(triangle(rnp.asarray(x)), reference)
+        equal(rune.jit(triangle)(rnp.asarray(x)), reference)
 
 
 # --- dtypes -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_dtypes_are_equal_to_themselves_alone(xp: Any, dtype: str):
+def test_a_dtype_equals_only_itself(xp: Any, dtype: str):
     dtype_there = xp.ones(1, dtype=getattr(xp, dtype)).dtype
 
     assert [o for o in ALL if dtype_there == getattr(xp, o)] == [dtype]
@@ -301,14 +301,14 @@ def test_dtypes_are_equal_to_themselves_alone(xp: Any, dtype: str):
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_a_number_beside_an_array_promotes_as_the_standard_says(xp: Any, dtype: str):
+def test_a_number_with_an_array_promotes_as_the_standard_prescribes(xp: Any, dtype: str):
     for number in (True, 1, 1.5, 1j):
         try:
-            wanted = strict.result_type(strict.ones(1, dtype=getattr(strict, dtype)), number)
+            reference = strict.result_type(strict.ones(1, dtype=getattr(strict, dtype)), number)
         except TypeError:
             continue
         result_dtype = xp.result_type(xp.ones(1, dtype=getattr(xp, dtype)), number)
-        assert result_dtype == getattr(xp, str(wanted).rsplit(".", 1)[-1])
+        assert result_dtype == getattr(xp, str(reference).rsplit(".", 1)[-1])
 
 
 def test_no_operands_have_no_dtype():
@@ -350,21 +350,21 @@ INDICES: dict[str, Callable[[Any, Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_positions_and_counts_have_the_dtype_that_is_said(xp: Any, name: str):
-    said = xp.__array_namespace_info__().default_dtypes()["indexing"]
+def test_positions_and_counts_have_the_announced_index_dtype(xp: Any, name: str):
+    index_dtype = xp.__array_namespace_info__().default_dtypes()["indexing"]
 
     for result in INDICES[name](xp, made(xp, [3.0, 1.0, 1.0])):
-        assert result.dtype == said
+        assert result.dtype == index_dtype
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
 def test_limits_are_those_of_the_parts(xp: Any, dtype: str):
-    limits, wanted = xp.finfo(getattr(xp, dtype)), np.finfo(dtype)
+    limits, reference = xp.finfo(getattr(xp, dtype)), np.finfo(dtype)
 
     for name in ("eps", "max", "min", "smallest_normal"):
-        assert float(getattr(limits, name)) == float(getattr(wanted, name))
-    assert limits.dtype == wanted.dtype
-    assert limits.bits == wanted.bits
+        assert float(getattr(limits, name)) == float(getattr(reference, name))
+    assert limits.dtype == reference.dtype
+    assert limits.bits == reference.bits
     assert xp is np or type(limits.eps) is float
 
 
@@ -373,9 +373,9 @@ def test_sorting_is_stable_both_ways(dtype: str):
     xp = rnp.ones(1).__array_namespace__()  # NumPy has no descending=
     data = np.array([[3, 1, 2, 1], [0, 5, 5, 4]], dtype)
     for axis in (0, -1):
-        flipped = np.flip(data, axis)
+        reverse = np.flip(data, axis)
         last = data.shape[axis] - 1
-        down = last - np.flip(np.argsort(flipped, axis=axis, kind="stable"), axis)
+        down = last - np.flip(np.argsort(reverse, axis=axis, kind="stable"), axis)
         x = made(xp, data, dtype)
 
         equal(xp.argsort(x, axis=axis, descending=True, stable=True), down)
@@ -392,11 +392,11 @@ REDUCTIONS = "sum prod max min mean std var all any count_nonzero".split()
 def test_reductions_take_every_choice_of_axes(xp: Any, name: str, keepdims: bool):
     data = np.arange(1.0, 25).reshape(2, 3, 4)
     for axis in (None, 0, -1, (0, 1), (0, 2), ()):
-        reduced = getattr(xp, name)(made(xp, data, "float64"), axis=axis, keepdims=keepdims)
-        wanted = getattr(np, name)(data, axis=axis, keepdims=keepdims)
+        result = getattr(xp, name)(made(xp, data, "float64"), axis=axis, keepdims=keepdims)
+        reference = getattr(np, name)(data, axis=axis, keepdims=keepdims)
 
-        assert reduced.shape == np.shape(wanted)
-        np.testing.assert_allclose(np.asarray(reduced), wanted)
+        assert result.shape == np.shape(reference)
+        np.testing.assert_allclose(np.asarray(result), reference)
 
 
 SEVERAL: dict[str, Callable[[Any], Any]] = {
@@ -433,7 +433,7 @@ def test_shapes_that_do_not_fit_are_errors_of_value(xp: Any):
             xp.expand_dims(xp.ones((2, 3)), axis=axis)
 
 
-def test_nan_is_unique_as_often_as_it_is_there(xp: Any):
+def test_each_nan_counts_as_a_unique_value(xp: Any):
     x = made(xp, [math.nan, 1.0, math.nan])
     rune_has_more = xp is not np  # np.unique_values(x) alone does as the standard says
 
@@ -469,9 +469,9 @@ def test_transforms_keep_the_width(xp: Any, name: str):
     gives_real = name in ("irfft", "irfftn", "hfft")
     for bits in (32, 64):
         x = made(xp, [1, 2, 3, 4], f"float{bits}" if takes_real else f"complex{2 * bits}")
-        wanted = f"float{bits}" if gives_real else f"complex{2 * bits}"
+        reference = f"float{bits}" if gives_real else f"complex{2 * bits}"
 
-        assert getattr(xp.fft, name)(x).dtype == getattr(xp, wanted)
+        assert getattr(xp.fft, name)(x).dtype == getattr(xp, reference)
 
 
 def test_the_namespace_of_an_array_is_found_from_its_results(xp: Any):

@@ -116,15 +116,15 @@ def loss(f: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize("name", one_in(2, [*FUNCTIONS]))
 def test_one_program_is_right_for_all_pairs_of_sizes(name: str):
     f = FUNCTIONS[name]
-    compiled = rune.jit(f, dims={"n": (2, 64), "m": (2, 64)}, in_dims=("n", "m", "n,m"))
-    gradient = rune.grad(loss(compiled), argnums=(0, 1, 2))
+    program = rune.jit(f, dims={"n": (2, 64), "m": (2, 64)}, in_dims=("n", "m", "n,m"))
+    gradient = rune.grad(loss(program), argnums=(0, 1, 2))
 
-    compiled(*arguments(6, 6))
+    program(*arguments(6, 6))
     gradient(*arguments(6, 6))
     for sizes in SIZES:
         args = arguments(*sizes)
         with rune.counting() as counts:
-            results = compiled(*args), gradient(*args)
+            results = program(*args), gradient(*args)
         expected = f(*args), rune.grad(loss(f), argnums=(0, 1, 2))(*args)
         near(expected, results, relative=5e-5, why="f32, other order of sums")
         assert (counts.traces, counts.compiles) == (0, 0)

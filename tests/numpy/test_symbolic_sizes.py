@@ -80,12 +80,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_program_is_right_for_every_size(name: str):
-    compiled = rune.jit(FUNCTIONS[name], dims={"n": (2, 16)})
+    program = rune.jit(FUNCTIONS[name], dims={"n": (2, 16)})
 
     for size in (3, 5):
         x = rnp.asarray(np.random.default_rng(size).normal(size=(size, 3)))
-        near(FUNCTIONS[name](x), compiled(x), relative=3e-5, why="f32, other order of sums")
-    assert compiled.cache_size() == 1
+        near(FUNCTIONS[name](x), program(x), relative=3e-5, why="f32, other order of sums")
+    assert program.cache_size() == 1
 
 
 @pytest.mark.parametrize("index", [slice(None, None, -2), slice(4, 0, -1)], ids=str)
@@ -94,25 +94,25 @@ def test_steps_backwards_whose_start_depends_on_the_size_are_refused(index: slic
         rune.jit(lambda x: x[index], dims={"n": (2, 16)})(rnp.ones((5, 3)))
 
 
-def test_what_depends_on_the_size_is_refused():
+def test_a_function_that_branches_on_the_size_is_refused():
     with pytest.raises(ValueError, match=r"cannot decide n > 3 \(n in 2..16\)"):
         rune.jit(rnp.trace, dims={"n": (2, 16)})(rnp.ones((4, 3)))
 
 
 @pytest.mark.parametrize("shift", [1, -2, 0, 5, -7, 2**31, -(2**31), 2**40 + 1])
 def test_an_axis_that_may_be_empty_is_rolled_by_any_number(shift: int):
-    rolled = rune.jit(lambda x: (rnp.roll(x, shift, 0), rnp.roll(x, shift)), in_dims=("n, 2",), dims={"n": (0, None)})
+    roll = rune.jit(lambda x: (rnp.roll(x, shift, 0), rnp.roll(x, shift)), in_dims=("n, 2",), dims={"n": (0, None)})
 
     for n in (0, 1, 2, 3, 7):
         x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
-        along, flat = rolled(x)
+        along, flat = roll(x)
         np.testing.assert_array_equal(np.asarray(along), np.roll(x, shift, 0))
         np.testing.assert_array_equal(np.asarray(flat), np.roll(x, shift))
 
 
 def test_an_axis_that_may_be_empty_is_rolled_by_its_size():
-    rolled = rune.jit(lambda x: rnp.roll(x, x.shape[0] - 1, 0), in_dims=("n",), dims={"n": (0, 9)})
+    roll = rune.jit(lambda x: rnp.roll(x, x.shape[0] - 1, 0), in_dims=("n",), dims={"n": (0, 9)})
 
     for n in (0, 1, 5):
         x = np.arange(n)
-        np.testing.assert_array_equal(np.asarray(rolled(x)), np.roll(x, n - 1))
+        np.testing.assert_array_equal(np.asarray(roll(x)), np.roll(x, n - 1))

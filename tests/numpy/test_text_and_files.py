@@ -1,4 +1,4 @@
-"""Arrays as text and as files; and functions of NumPy that write, which give copies here."""
+"""Arrays as text and as files; and functions that write in NumPy and return copies in rune."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STORED = sorted((d for d in dtypes.ANY if d.isbuiltin == 1), key=dtypes.short)
     ],
     ids=range(5),
 )
-def test_text_is_numpys(call: Callable[[Any, Any], str]):
+def test_printed_text_agrees_with_numpy(call: Callable[[Any, Any], str]):
     assert call(rnp, rnp.asarray(X)) == call(np, X)
 
 
@@ -45,9 +45,9 @@ def test_printing_options_hold_for_both_libraries_and_are_put_back():
     before = rnp.get_printoptions()
 
     with rnp.printoptions(precision=1):
-        shown = str(rnp.array([1 / 3])), str(np.array([1 / 3]))
+        texts = str(rnp.array([1 / 3])), str(np.array([1 / 3]))
 
-    assert shown == ("[0.3]", "[0.3]")
+    assert texts == ("[0.3]", "[0.3]")
     assert rnp.get_printoptions() == before == np.get_printoptions()
 
 
@@ -55,7 +55,7 @@ def test_printing_options_hold_for_both_libraries_and_are_put_back():
 
 
 @pytest.mark.parametrize("dtype", STORED, ids=dtypes.short)
-def test_what_is_saved_is_loaded_in_its_dtype(dtype: np.dtype, tmp_path: Path):
+def test_a_saved_array_is_loaded_in_its_dtype(dtype: np.dtype, tmp_path: Path):
     x, path = array(np.ones((2, 3)).astype(dtype)), tmp_path / "x.npy"
 
     rnp.save(path, x)
@@ -118,7 +118,7 @@ def test_bytes_files_and_iterators_become_arrays(tmp_path: Path):
         (lambda: rnp.fromstring("1 2", int, sep=""), "fromstring: cannot split"),
     ],
 )
-def test_what_makes_no_numbers_is_refused(call: Callable[[], Any], message: str):
+def test_text_that_makes_no_numbers_is_refused(call: Callable[[], Any], message: str):
     with pytest.raises(ArgumentError, match=message):
         call()
 
@@ -131,21 +131,21 @@ def test_what_makes_no_numbers_is_refused(call: Callable[[], Any], message: str)
 @pytest.mark.parametrize("values", [5.0, np.array([1.0, 2.0])], ids=["one", "two"])
 def test_filling_a_diagonal_gives_what_numpy_writes(shape: tuple, wrap: bool, values: Any):
     x = np.zeros(shape, np.float32)
-    filled = rnp.fill_diagonal(x, values, wrap=wrap, inplace=False)
+    result = rnp.fill_diagonal(x, values, wrap=wrap, inplace=False)
 
     np.fill_diagonal(x, values, wrap=wrap)
 
-    same(x, filled)
+    same(x, result)
 
 
 @pytest.mark.parametrize("values", [[7.0], [7.0, 8.0], [7.0] * 9], ids=len)
 def test_placing_gives_what_numpy_writes(values: list[float]):
     x, mask = X.copy(), X > 0.3
-    filled = rnp.place(x, mask, np.array(values), inplace=False)
+    result = rnp.place(x, mask, np.array(values), inplace=False)
 
     np.place(x, mask, values)
 
-    same(x, filled)
+    same(x, result)
 
 
 @pytest.mark.parametrize("call", [lambda x: rnp.fill_diagonal(x, 0), lambda x: rnp.place(x, x > 0, rnp.ones(1))])
@@ -160,8 +160,8 @@ def test_a_ufunc_updates_a_copy():
         expected = x.copy()
         getattr(np, name).at(expected, at, np.float32(2))
 
-        updated = getattr(rnp, name).at(rnp.asarray(x), at, 2.0, inplace=False)
+        result = getattr(rnp, name).at(rnp.asarray(x), at, 2.0, inplace=False)
 
-        np.testing.assert_allclose(updated, expected, rtol=1e-6)
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
     with pytest.raises(ValueError, match=r"add.at: cannot write into an array"):
         rnp.add.at(rnp.asarray(x), at, 1.0)

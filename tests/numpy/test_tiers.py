@@ -1,4 +1,4 @@
-"""Functions that are called often: compiled or in a line, they give what single operations give."""
+"""Functions that are called often: compiled or inlined, they equal their single operations."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_search_in_a_sorted_row_has_the_same_bits_when_it_is_made_often(dtype:
     answers_alike(lambda *xs: rnp.searchsorted(*xs, side="right"), row, values)
 
 
-def test_the_call_after_many_alike_is_one_compiled_program() -> None:
+def test_after_many_similar_calls_the_next_is_one_compiled_program() -> None:
     x = rnp.arange(10.0)
     often(rnp.gradient, x)
 
@@ -193,7 +193,7 @@ def test_a_nan_that_is_watched_is_found_in_what_was_called_often() -> None:
 
 
 @pytest.mark.parametrize("move", [rnp.ravel, rnp.flip, rnp.fliplr, lambda x: rnp.swapaxes(x, 0, 1)])
-def test_what_only_moves_elements_stays_a_view(move: Callable[..., Any]) -> None:
+def test_a_movement_of_elements_stays_a_view(move: Callable[..., Any]) -> None:
     x = rnp.asarray(np.arange(12.0).reshape(4, 3))
 
     view = often(move, x)

@@ -1,7 +1,7 @@
 """x.at[index]: copies with elements changed.
 
-NumPy's assignment and ufunc.at say what an update does, also where an element is named repeatedly
-and where the index is traced. Then modes, dtypes, `apply`, refusals and derivatives.
+NumPy's assignment and ufunc.at are the oracle, also for repeated elements and for a traced index.
+Then modes, dtypes, `apply`, refusals and derivatives.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ INDICES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
-def test_reading_is_numpys(index: Any):
+def test_reading_agrees_with_numpy(index: Any):
     same(X[index], rnp.array(X)[index])
 
 
@@ -58,7 +58,7 @@ def test_an_update_of_an_empty_array_changes_nothing(shape: tuple[int, ...], nam
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 @pytest.mark.parametrize("name", ["set", "add", "subtract", "multiply", "divide", "max", "min"])
-def test_an_update_is_numpys_assignment(index: Any, name: str):
+def test_an_update_agrees_with_numpys_assignment(index: Any, name: str):
     expected, value = X.copy(), np.float32(4.0)
     function = {
         "set": lambda old: value,
@@ -74,12 +74,12 @@ def test_an_update_is_numpys_assignment(index: Any, name: str):
     same(expected, getattr(rnp.array(X).at[index], name)(4.0))
 
 
-def test_an_update_leaves_the_array_as_it_was_and_broadcasts_its_values():
+def test_an_update_does_not_change_the_array_and_broadcasts_its_values():
     x = rnp.array(X)
 
-    updated = x.at[:, 1:3].set(rnp.array([[7.0], [8.0], [9.0]]))
+    result = x.at[:, 1:3].set(rnp.array([[7.0], [8.0], [9.0]]))
 
-    assert updated[:, 1].tolist() == updated[:, 2].tolist() == [7.0, 8.0, 9.0]
+    assert result[:, 1].tolist() == result[:, 2].tolist() == [7.0, 8.0, 9.0]
     same(X, x)
 
 
@@ -159,7 +159,7 @@ def test_every_lane_updates_at_its_own_indices(name: str):
     same(np.stack(expected), lanes)
 
 
-def test_numbers_that_name_one_element_after_wrapping_or_clipping_are_no_distinct_indices():
+def test_indices_that_wrap_or_clip_to_one_element_update_it_twice():
     x = rnp.ones(5)
 
     assert x.at[np.array([-1, 4])].multiply(3.0).tolist() == [1, 1, 1, 1, 9]
@@ -170,9 +170,9 @@ def test_numbers_that_name_one_element_after_wrapping_or_clipping_are_no_distinc
 def test_a_promise_of_distinct_indices_is_taken_at_its_word():
     x, at = rnp.ones(3), rnp.array([1, 2])
 
-    updated = rune.jit(lambda i: x.at[i].multiply(2.0, unique_indices=True))(at)
+    result = rune.jit(lambda i: x.at[i].multiply(2.0, unique_indices=True))(at)
 
-    assert updated.tolist() == [1.0, 2.0, 2.0]
+    assert result.tolist() == [1.0, 2.0, 2.0]
 
 
 # --- modes ------------------------------------------------------------------------------------
@@ -212,10 +212,10 @@ def test_get_clamps_in_the_other_modes(mode: str | None):
 def test_negative_indices_are_out_of_bounds_where_they_do_not_wrap():
     x, at = rnp.arange(3), np.array([-1, 0])
 
-    updated = x.at[at].set(9, wrap_negative_indices=False)
+    result = x.at[at].set(9, wrap_negative_indices=False)
     read = x.at[-1].get(mode="fill", fill_value=7, wrap_negative_indices=False)
 
-    assert (updated.tolist(), int(read)) == ([9, 1, 2], 7)
+    assert (result.tolist(), int(read)) == ([9, 1, 2], 7)
 
 
 @pytest.mark.parametrize("mode", ["one_hot", "raise"])
@@ -294,8 +294,8 @@ def test_apply_at_many_traced_indices_asks_for_a_promise():
     with pytest.raises(NotImplementedError, match="unique_indices=True promises"):
         rune.jit(lambda i: x.at[i].apply(rnp.sqrt))(at)
 
-    promised = rune.jit(lambda i: x.at[i].apply(rnp.sqrt, unique_indices=True))(at)
-    close(rnp.where(x < 40, rnp.sqrt(x), x), promised, ulps=1, why="square roots")
+    result = rune.jit(lambda i: x.at[i].apply(rnp.sqrt, unique_indices=True))(at)
+    close(rnp.where(x < 40, rnp.sqrt(x), x), result, ulps=1, why="square roots")
 
 
 # --- derivatives ------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_derivatives_of_updates_are_those_of_differences(index: Any, name: str):
 
 @pytest.mark.parametrize("index", [0, slice(None, None, 2), np.array([0, 0])], ids=str)
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "max", "min"])
-def test_a_python_number_meets_64_bits_unrounded(index: Any, name: str):
+def test_a_python_number_combines_with_64_bits_unrounded(index: Any, name: str):
     x = np.array([1.1, -2.2, 3.3, 0.7])
     expected = x.copy()
     {"max": np.maximum, "min": np.minimum}.get(name, getattr(np, name, np.add)).at(expected, index, 0.29)
@@ -362,16 +362,16 @@ def test_lists_of_numbers_and_elements_are_values_of_an_update(name: str, size: 
 
     def update(x: Any, index: Any) -> Any:
         values = [x[0], 2.5, *[1] * size][:size]
-        changed = getattr(x.at[index], name)(values)
-        return changed, x + 1  # the operand is read afterwards, too
+        result = getattr(x.at[index], name)(values)
+        return result, x + 1  # the operand is read afterwards, too
 
     values = np.array([x[0], 2.5, *[1] * size][:size], np.float32)
     for index in (slice(1, size + 1), positions):
         expected = x.copy()
         expected[index] = combine(expected[index], values)
-        changed, beside = transform(lambda x, index=index: update(x, index))(rnp.array(x))
-        close(expected, changed, ulps=4, why="powers and quotients")
-        same(x + 1, beside)
+        result, successor = transform(lambda x, index=index: update(x, index))(rnp.array(x))
+        close(expected, result, ulps=4, why="powers and quotients")
+        same(x + 1, successor)
 
 
 def test_lists_of_lists_are_matrices_and_ragged_ones_are_refused():

@@ -17,21 +17,21 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
-@pytest.mark.parametrize("joined", ["r_", "c_"])
+@pytest.mark.parametrize("joiner", ["r_", "c_"])
 @pytest.mark.parametrize("kind", ["r", "c"])
 @pytest.mark.parametrize("rank", [1, 2])
-def test_the_words_r_and_c_make_a_matrix(joined: str, kind: str, rank: int):
+def test_the_words_r_and_c_make_a_matrix(joiner: str, kind: str, rank: int):
     parts = [np.arange(4.0).reshape((4,) if rank == 1 else (2, 2))] * 2
 
-    np.testing.assert_array_equal(getattr(rnp, joined)[kind, *parts], np.asarray(getattr(np, joined)[kind, *parts]))
+    np.testing.assert_array_equal(getattr(rnp, joiner)[kind, *parts], np.asarray(getattr(np, joiner)[kind, *parts]))
 
 
 def test_distinct_traced_positions_are_deleted():
     x, places = RNG.normal(size=(3, 7)), np.array([5, 0, -2])[:2]
 
-    deleted = rune.jit(lambda v, at: rnp.delete(v, at, 1, assume_unique_indices=True))(x, places)
+    result = rune.jit(lambda v, at: rnp.delete(v, at, 1, assume_unique_indices=True))(x, places)
 
-    np.testing.assert_allclose(deleted, np.delete(x, places, 1), rtol=1e-6)
+    np.testing.assert_allclose(result, np.delete(x, places, 1), rtol=1e-6)
 
 
 def test_a_condition_may_be_longer_than_what_it_chooses_of():
@@ -86,7 +86,7 @@ def test_axes_are_broadcast_in_any_order():
     np.testing.assert_array_equal(out, np.broadcast_to(x.T[:, :, None], (2, 3, 4)))
 
 
-def test_any_accuracy_is_that_of_no_accuracy_said():
+def test_accuracy_none_is_accepted_and_any_other_refused():
     assert float(lax.exp(0.0, accuracy=None)) == 1.0
     with pytest.raises(ArgumentError, match="exp: cannot use accuracy="):
         lax.exp(0.0, accuracy=1e-3)  # type: ignore[arg-type]
@@ -100,13 +100,13 @@ def test_scalar_conditions_choose_a_function_for_all_elements():
     )
 
 
-def test_flat_positions_have_the_dtype_that_is_said():
+def test_flat_positions_have_the_documented_dtype():
     positions = rnp.ravel_multi_index((rnp.array([1, 0]), rnp.array([2, 1])), (2, 3), dtype="int16")
 
     assert (positions.dtype, positions.tolist()) == (np.dtype("int16"), [5, 1])
 
 
-def test_nothing_is_pickled_whatever_is_allowed():
+def test_nothing_is_pickled_even_if_allow_pickle_is_set():
     rnp.save(file := io.BytesIO(), rnp.arange(3), allow_pickle=True)
     file.seek(0)
 
@@ -147,7 +147,7 @@ def test_any_sequence_of_integers_is_one_of_axes(axes: Any):
     assert rnp.expand_dims(x, axes).shape == (1, 1, 2, 3)
 
 
-def test_arrays_of_one_element_are_no_sizes():
+def test_an_array_of_one_element_is_not_a_size():
     with pytest.raises(TypeError, match="scalar"):
         rnp.zeros((np.array([2]), 3))  # type: ignore[arg-type]
 
@@ -159,14 +159,14 @@ def test_any_character_but_those_of_the_notation_names_an_axis(text: str):
     np.testing.assert_allclose(rnp.einsum(text, x, y), x @ y, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("transformed", [lambda f: f, rune.jit, rune.vmap], ids=["eager", "jit", "vmap"])
-def test_pythons_round_without_digits_gives_integers(transformed: Any):
+@pytest.mark.parametrize("transformation", [lambda f: f, rune.jit, rune.vmap], ids=["eager", "jit", "vmap"])
+def test_pythons_round_without_digits_gives_integers(transformation: Any):
     x = np.array([2.5, -1.5, 3.7, 0.0, -0.2], np.float32)
 
-    rounded = transformed(round)(rnp.asarray(x))
+    integers = transformation(round)(rnp.asarray(x))
 
-    assert rounded.dtype == np.int32
-    np.testing.assert_array_equal(rounded, [round(float(v)) for v in x])
+    assert integers.dtype == np.int32
+    np.testing.assert_array_equal(integers, [round(float(v)) for v in x])
 
 
 def test_pythons_round_to_digits_keeps_the_dtype():
@@ -177,26 +177,26 @@ def test_pythons_round_to_digits_keeps_the_dtype():
 @pytest.mark.parametrize("method", ["linear", "nearest", "hazen", "midpoint"])
 def test_shares_beyond_all_are_those_of_the_ends(q: Any, method: Any):
     x, within = RNG.normal(size=(7, 3)).astype(np.float32), np.clip(q, 0, 1)
-    wanted = np.quantile(x, within, axis=0, method=method)
+    reference = np.quantile(x, within, axis=0, method=method)
 
     of_numbers = rnp.quantile(x, q, axis=0, method=method)
     hundredths = rnp.percentile(x, 100 * np.asarray(q), axis=0, method=method)
-    traced = rune.jit(lambda q: rnp.nanquantile(x, q, axis=0, method=method))(rnp.array(q, dtype="float32"))
+    of_traced_shares = rune.jit(lambda q: rnp.nanquantile(x, q, axis=0, method=method))(rnp.array(q, dtype="float32"))
 
-    for quantiles in (of_numbers, hundredths, traced):
-        np.testing.assert_allclose(quantiles, wanted, rtol=1e-6)
+    for quantiles in (of_numbers, hundredths, of_traced_shares):
+        np.testing.assert_allclose(quantiles, reference, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (3, 5), (2, 1, 3)])
 def test_a_function_without_order_reduces_over_all_axes_row_by_row(shape: tuple[int, ...]):
     x = RNG.normal(size=shape).astype(np.float32)
-    wanted = np.subtract.reduce(x.reshape(-1))
+    reference = np.subtract.reduce(x.reshape(-1))
 
-    ranked = rnp.subtract.reduce(x, axis=None, keepdims=True)
+    with_axes = rnp.subtract.reduce(x, axis=None, keepdims=True)
 
-    assert ranked.shape == (1,) * x.ndim
-    np.testing.assert_allclose(rnp.subtract.reduce(x, axis=None), wanted, rtol=1e-5)
-    np.testing.assert_allclose(ranked.reshape(()), wanted, rtol=1e-5)
+    assert with_axes.shape == (1,) * x.ndim
+    np.testing.assert_allclose(rnp.subtract.reduce(x, axis=None), reference, rtol=1e-5)
+    np.testing.assert_allclose(with_axes.reshape(()), reference, rtol=1e-5)
     mask = x > 0
     among = rune.jit(lambda x, m: rnp.subtract.reduce(x, axis=None, initial=2.0, where=m))(x, mask)
     np.testing.assert_allclose(among, 2 - x[mask].sum(), rtol=1e-5)
@@ -228,9 +228,9 @@ def test_arrays_are_joined_from_any_ordered_collection(join: str):
     parts = [np.arange(5.0), np.ones(5), -np.arange(5.0)]
 
     np.testing.assert_array_equal(getattr(rnp, join)(_Blocks(*parts)), getattr(np, join)(parts))
-    for refused in ({"a": parts[0]}, "ab", (x for x in parts), 3.0):
+    for bad_argument in ({"a": parts[0]}, "ab", (x for x in parts), 3.0):
         with pytest.raises((ArgumentError, TypeError)):
-            getattr(rnp, join)(refused)
+            getattr(rnp, join)(bad_argument)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_axes_without_an_order_or_an_operand_are_refused(axes: Any):
         rnp.einsum(np.ones((3, 3)), axes[0], np.ones((3, 3)), *axes[1:])
 
 
-def test_arrays_stand_for_their_dtypes_in_a_promotion():
+def test_an_array_promotes_by_its_dtype():
     x = rnp.ones(3, rnp.float16)
 
     assert rnp.promote_types(x, rnp.int32) == np.float16

@@ -30,13 +30,13 @@ def test_a_weak_array_stays_weak_and_is_written(value: Any, way: Callable[[Any],
     expected = np.ones(size, np.float32)
     expected[INDICES[name]] = 2
 
-    result, beside = way(lambda x: ((y := x.at[INDICES[name]].set(value)), y + rnp.float16(1)))(weak)
+    result, successor = way(lambda x: ((y := x.at[INDICES[name]].set(value)), y + rnp.float16(1)))(weak)
 
     assert isinstance(result, rune.Array)
     assert result.weak_type
-    assert beside.dtype == rnp.float16  # a weak f32 yields to f16
+    assert successor.dtype == rnp.float16  # a weak f32 yields to f16
     np.testing.assert_array_equal(result, expected)
-    np.testing.assert_array_equal(beside, expected + 1)
+    np.testing.assert_array_equal(successor, expected + 1)
 
 
 @pytest.mark.parametrize("index", [..., None, ()], ids=str)

@@ -34,11 +34,11 @@ def wrapped(values: list[int], dtype: str) -> np.ndarray:
 def test_divisors_and_multiples_are_those_of_python_wrapped(dtype: str, name: str, way: str):
     a, b = pairs(dtype)
     of_python = getattr(math, name)
-    wanted = wrapped([of_python(int(x), int(y)) for x, y in zip(a, b, strict=True)], dtype)
+    reference = wrapped([of_python(int(x), int(y)) for x, y in zip(a, b, strict=True)], dtype)
 
     result = WAYS[way](getattr(rnp, name))(rnp.asarray(a, dtype=dtype), rnp.asarray(b, dtype=dtype))
 
-    same(wanted, np.asarray(result))
+    same(reference, np.asarray(result))
 
 
 EXPONENTS = [0, 200, 256, 2**31 + 5, 2**64 + 3, 2**70]
@@ -50,11 +50,11 @@ EXPONENTS = [0, 200, 256, 2**31 + 5, 2**64 + 3, 2**70]
 def test_powers_are_pythons_for_exponents_beyond_the_dtype(dtype: str, exponent: int, way: str):
     bases = np.unique(pairs(dtype)[0])
     modulus = 1 << np.iinfo(dtype).bits
-    wanted = wrapped([pow(int(b), exponent, modulus) for b in bases], dtype)
+    reference = wrapped([pow(int(b), exponent, modulus) for b in bases], dtype)
 
     result = WAYS[way](lambda x: rnp.power(x, exponent))(rnp.asarray(bases, dtype=dtype))
 
-    same(wanted, np.asarray(result))
+    same(reference, np.asarray(result))
 
 
 def test_a_bool_has_powers_beyond_64_bits():

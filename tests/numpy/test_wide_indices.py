@@ -1,4 +1,4 @@
-"""Positions that only wide integers hold name what Python's integers say, in every mode."""
+"""Positions that only wide integers hold mean the same as Python's integers, in every mode."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def test_wide_positions_are_read_where_integers_say(dtype: str, mode: str, way: 
     def reads(x: Any, i: Any) -> Any:
         return x.at[i].get(mode=mode), rnp.take(x, i, mode=mode)
 
-    got, elements = WAYS[way](reads)(rnp.asarray(X), positions(dtype))
+    of_index, elements = WAYS[way](reads)(rnp.asarray(X), positions(dtype))
 
-    same(read(dtype, mode), np.asarray(got))
+    same(read(dtype, mode), np.asarray(of_index))
     # np.take's "clip" knows no counting from the end.
     same(read(dtype, mode, mode != "clip"), np.asarray(elements))
 
@@ -119,17 +119,17 @@ def _of_lanes(f: Callable) -> Callable:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_counted_lies_within_the_counts(way: str):
+def test_labels_out_of_range_are_not_counted(way: str):
     labels = positions("uint64")
-    wanted = np.zeros(SIZE, np.int32)
+    reference = np.zeros(SIZE, np.int32)
     for label in HARD["uint64"]:
-        wanted[label : label + 1] += 1
+        reference[label : label + 1] += 1
 
-    counted = WAYS[way](lambda i: rnp.bincount(i, length=SIZE))(labels)
+    counts = WAYS[way](lambda i: rnp.bincount(i, length=SIZE))(labels)
     hot = WAYS[way](lambda i: nn.one_hot(i, SIZE, dtype="int32").sum(0))(labels)
 
-    same(wanted, np.asarray(counted))
-    same(wanted, np.asarray(hot))
+    same(reference, np.asarray(counts))
+    same(reference, np.asarray(hot))
 
 
 def test_small_integers_are_positions_along_axes_longer_than_their_dtype():

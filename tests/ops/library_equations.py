@@ -34,10 +34,10 @@ def _with_forms(a: Any, b: Any, c: Any) -> Sequence[Any]:
     return a, b, *complex_schur(a), *complex_schur(b), c
 
 
-def _solved(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
+def _solved(transpose: bool) -> Callable[..., Sequence[np.ndarray]]:
     def expected(a: np.ndarray, b: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
         c = others[-1]
-        if transposed:
+        if transpose:
             a, b = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
         left_terms = np.einsum("...ij,kl->...ikjl", a, np.eye(b.shape[-1]))
         right_terms = np.einsum("ij,...lk->...ikjl", np.eye(a.shape[-1]), b)
@@ -65,7 +65,7 @@ def _with_blocks(t: Any, c: Any) -> Sequence[Any]:
     return -t, t, -form, wide, form, wide, c
 
 
-def _below_blocks(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
+def _below_blocks(transpose: bool) -> Callable[..., Sequence[np.ndarray]]:
     """The solution of the equations below the blocks, all of them in one system."""
 
     def expected(_: Any, t: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
@@ -75,7 +75,7 @@ def _below_blocks(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
         places = np.flatnonzero(np.tril(np.triu(t, -1) == 0, -1))
         system = system[np.ix_(places, places)]
         out = np.zeros(n * n, c.dtype)
-        out[places] = np.linalg.solve(system.T if transposed else system, c.ravel()[places])
+        out[places] = np.linalg.solve(system.T if transpose else system, c.ravel()[places])
         return [out.reshape(n, n)]
 
     return expected
@@ -86,7 +86,7 @@ def _hessenbergs(a: Any, c: Any) -> Sequence[Any]:
     return a + 2.0 * rnp.eye(a.shape[-1], k=-1), c
 
 
-def _commuted(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
+def _commuted(transpose: bool) -> Callable[..., Sequence[np.ndarray]]:
     def expected(h: np.ndarray, c: np.ndarray) -> Sequence[np.ndarray]:
         n = h.shape[-1]
         one, row, column = np.eye(n), *np.indices((n, n))
@@ -97,7 +97,7 @@ def _commuted(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
             read = np.triu(h[lane], -1)
             system = np.kron(one, read.T) - np.kron(read, one)
             system, cotangents = system[np.ix_(equations, unknowns)], c[lane].ravel()
-            if transposed:
+            if transpose:
                 out[lane][equations] = np.linalg.solve(system.T, cotangents[unknowns])
             else:
                 out[lane][unknowns] = np.linalg.solve(system, cotangents[equations])
@@ -115,11 +115,11 @@ USES = (
         Use(
             sylvester,
             tuple(_matrix(*s, dtype=dtype) for s in shapes),
-            _solved(transposed),
-            params={"transposed": transposed},
+            _solved(transpose),
+            params={"transposed": transpose},
             prepare=_with_forms,
         )
-        for dtype, transposed, shapes in (
+        for dtype, transpose, shapes in (
             (REAL, False, ((3, 3), (2, 2), (3, 2))),
             (COMPLEX, True, ((2, 2, 2), (2, 3, 3), (2, 2, 3))),
         )
@@ -128,22 +128,22 @@ USES = (
         Use(
             sylvester,
             (_matrix(n, n, dtype=dtype),) * 2,
-            _below_blocks(transposed),
-            params={"transposed": transposed, "below": True},
+            _below_blocks(transpose),
+            params={"transposed": transpose, "below": True},
             prepare=_with_blocks,
         )
-        for n, dtype, transposed in ((4, REAL, False), (4, REAL, True), (3, COMPLEX, True))
+        for n, dtype, transpose in ((4, REAL, False), (4, REAL, True), (3, COMPLEX, True))
     ),
     *(
         Use(
             hessenberg_commutator,
             (_matrix(*shape, dtype=dtype),) * 2,
-            _commuted(transposed),
-            params={"transposed": transposed},
+            _commuted(transpose),
+            params={"transposed": transpose},
             prepare=_hessenbergs,
         )
         for shape, dtype in (((5, 5), REAL), ((2, 4, 4), COMPLEX), ((2, 2), REAL))
-        for transposed in (False, True)
+        for transpose in (False, True)
     ),
     *(
         Use(

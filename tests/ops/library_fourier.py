@@ -1,6 +1,6 @@
 """Uses of fft: every kind, over one axis and several, lengths of every kind of algorithm.
 
-The truth is the definition, a product with the matrix of all roots of unity.
+The oracle is the definition, a product with the matrix of all roots of unity.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def _expected(kind: str, axes: tuple[int, ...], odd: bool) -> Callable[..., list
         if kind == "irfft":
             x = _all(x, others, 1) / np.prod([x.shape[axis] for axis in others])
             size = x.shape[last]
-            mirrored = np.flip(np.take(x, range(1, size - 1 + odd), last), last).conj()
+            mirror_image = np.flip(np.take(x, range(1, size - 1 + odd), last), last).conj()
             ends = [0] if odd else [0, size - 1]
             rows = np.moveaxis(x.copy(), last, 0)
             rows[ends] = np.real(rows[ends])
-            x = np.concatenate([np.moveaxis(rows, 0, last), mirrored], last)
+            x = np.concatenate([np.moveaxis(rows, 0, last), mirror_image], last)
             return np.real(_transformed(x, last, 1) / x.shape[last])
         return _all(x, axes, 1) / np.prod([x.shape[axis] for axis in axes])
 

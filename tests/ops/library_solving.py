@@ -1,6 +1,6 @@
 """Uses of Cholesky, LU, QR and of what solves with triangles, factors and three diagonals.
 
-Factorisations are looked at by what they rebuild, by orthogonality and by their triangles, so that
+Factorisations are judged by their product, by orthogonality and by their triangles, so that
 signs are free. Sizes go through every way of computing: written out, column by column, by blocks.
 """
 
@@ -83,8 +83,8 @@ def _rebuilt(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     lower = m.with_unit_diagonal(m.lower_triangle(m.part(factors, -1, 0, k), -1))
     product = rnp.matmul(lower, m.upper_triangle(m.part(factors, -2, 0, k)))
     multipliers = rnp.max(rnp.abs(m.lower_triangle(factors, -1)) <= 1.5) if k else True
-    unused = rnp.sum(pivots * 0, -1)
-    return product - m.permuted_rows(a, order), factors, multipliers, unused
+    zeros = rnp.sum(pivots * 0, -1)
+    return product - m.permuted_rows(a, order), factors, multipliers, zeros
 
 
 def _scipy_lu(a: np.ndarray) -> Sequence[Any]:
@@ -152,22 +152,22 @@ _QRS = [
 
 
 def _of_reflections(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
-    packed, taus = outputs
-    return packed, taus
+    reflectors, taus = outputs
+    return reflectors, taus
 
 
 def _geqrf_truth(a: np.ndarray) -> Sequence[np.ndarray]:
-    packed, taus = np.linalg.qr(a, mode="raw")
-    return np.swapaxes(packed, -1, -2), taus
+    reflectors, taus = np.linalg.qr(a, mode="raw")
+    return np.swapaxes(reflectors, -1, -2), taus
 
 
 def _geqp3_truth(a: np.ndarray) -> Sequence[np.ndarray]:
     (geqp3_of,) = scipy.linalg.get_lapack_funcs(("geqp3",), (a,))
     lanes = [geqp3_of(x)[:3] for x in a.reshape(-1, *a.shape[-2:])]
-    packed, order, taus = (np.stack([lane[k] for lane in lanes]) for k in range(3))
+    reflectors, order, taus = (np.stack([lane[k] for lane in lanes]) for k in range(3))
     shape = a.shape[:-2]
     order = order.astype(np.int32).reshape(*shape, -1) - np.int32(1)
-    return packed.reshape(a.shape), taus.reshape(*shape, -1), order
+    return reflectors.reshape(a.shape), taus.reshape(*shape, -1), order
 
 
 def _reflected(a: np.ndarray, taus: np.ndarray) -> Sequence[np.ndarray]:
@@ -239,9 +239,9 @@ def _with_factors(a: Any, b: Any) -> Sequence[Any]:
     return _strong(a), factors, order, b
 
 
-def _solved(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
+def _solved(transpose: bool) -> Callable[..., Sequence[np.ndarray]]:
     def expected(a: np.ndarray, factors: Any, order: Any, b: np.ndarray) -> Sequence[np.ndarray]:
-        return [np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, b)]
+        return [np.linalg.solve(np.swapaxes(a, -1, -2) if transpose else a, b)]
 
     return expected
 
@@ -250,12 +250,12 @@ _SOLVES = [
     Use(
         linear_solve,
         (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
-        _solved(transposed),
-        params={"transposed": transposed},
+        _solved(transpose),
+        params={"transposed": transpose},
         prepare=_with_factors,
     )
     for shape, dtype in (((3, 3), REAL), ((2, 7, 7), COMPLEX))
-    for transposed in (False, True)
+    for transpose in (False, True)
 ]
 
 

@@ -47,7 +47,7 @@ def _in_order(x: Any, values: Any) -> Sequence[Any]:
 
 
 def _as_numbers(outputs: Sequence[Any], x: Any, values: Any) -> Sequence[Any]:
-    """Positions as numbers, so that their derivative can be seen to be zero."""
+    """Positions as numbers, so that their derivative can be checked to be zero."""
     return [outputs[0].astype(x.dtype)]
 
 

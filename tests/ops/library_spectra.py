@@ -1,7 +1,7 @@
 """Uses of the spectral decompositions: what they rebuild, orthogonality, and functions of spectra.
 
 Vectors are seen through what does not depend on their phases: projectors weighted by numbers, which
-are different for every vector, so that their derivatives are held against differences as well.
+are different for every vector, so that their derivatives are compared with differences as well.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def _seen_of_eigh(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
 def _eigh_truth(lower: bool) -> Callable[[np.ndarray], Sequence[np.ndarray]]:
     def expected(a: np.ndarray) -> Sequence[np.ndarray]:
         w, v = np.linalg.eigh(_hermitian(a, lower))
-        weighted = (v * np.asarray(WEIGHTS[: v.shape[-1]])) @ _adjoint(v)
-        return w, weighted, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+        weighted_products = (v * np.asarray(WEIGHTS[: v.shape[-1]])) @ _adjoint(v)
+        return w, weighted_products, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
 
     return expected
 
@@ -115,8 +115,8 @@ def _seen_of_svd(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     thin_u, thin_v = m.part(u, -1, 0, k), m.adjoint(m.part(vh, -2, 0, k))
     unitary = rnp.matmul(m.adjoint(u), u), rnp.matmul(vh, m.adjoint(vh))
     projectors = (_projector(m.part(x, -1, k, x.shape[-1])) for x in (u, m.adjoint(vh)))
-    weighted = [_weighted(p, q) for p in (thin_u, thin_v) for q in (thin_u, thin_v)]
-    return s, *weighted, *unitary, *projectors
+    weighted_products = [_weighted(p, q) for p in (thin_u, thin_v) for q in (thin_u, thin_v)]
+    return s, *weighted_products, *unitary, *projectors
 
 
 def _projector(x: Any) -> Any:
@@ -129,10 +129,10 @@ def _svd_truth(full_matrices: bool) -> Callable[[np.ndarray], Sequence[np.ndarra
         k = s.shape[-1]
         thin = u[..., :k], _adjoint(vh)[..., :k]
         weights = np.asarray(WEIGHTS[:k])
-        weighted = [(p * weights) @ _adjoint(q) for p in thin for q in thin]
+        weighted_products = [(p * weights) @ _adjoint(q) for p in thin for q in thin]
         unitary = [_adjoint(u) @ u, vh @ _adjoint(vh)]
         projectors = [x[..., k:] @ _adjoint(x[..., k:]) for x in (u, _adjoint(vh))]
-        return s, *weighted, *(np.round(x) for x in unitary), *projectors
+        return s, *weighted_products, *(np.round(x) for x in unitary), *projectors
 
     return expected
 
@@ -212,10 +212,10 @@ def _seen_of_schur(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     """What it rebuilds, Zᴴ Z, below T, and that Z turns A into T: column by column, any phase."""
     t, z = outputs
     below = m.lower_triangle(t, -1 if a.dtype in dtypes.COMPLEX else -2)
-    turned = rnp.matmul(a, z) - rnp.matmul(z, t)
-    projected = rnp.abs(rnp.matmul(m.adjoint(z), rnp.matmul(a, z))) - rnp.abs(t)
+    residual = rnp.matmul(a, z) - rnp.matmul(z, t)
+    projection = rnp.abs(rnp.matmul(m.adjoint(z), rnp.matmul(a, z))) - rnp.abs(t)
     rebuilt = rnp.matmul(rnp.matmul(z, t), m.adjoint(z))
-    return rebuilt, rnp.matmul(m.adjoint(z), z), below, turned, projected
+    return rebuilt, rnp.matmul(m.adjoint(z), z), below, residual, projection
 
 
 def _schur_truth(a: np.ndarray) -> Sequence[np.ndarray]:
@@ -223,37 +223,37 @@ def _schur_truth(a: np.ndarray) -> Sequence[np.ndarray]:
     return a, unit, a * 0, a * 0, np.abs(a) * 0
 
 
-def _unitary(packed: Any, taus: Any) -> Any:
+def _unitary(reflectors: Any, taus: Any) -> Any:
     """The product of reflections, behind the first row and column of the identity."""
-    inner = householder_product(packed[..., 1:, :-1], taus)
-    pad = [*((0, 0) for _ in packed.shape[:-2]), (1, 0), (1, 0)]
-    corner = np.zeros(packed.shape[-2:], bool)
+    inner = householder_product(reflectors[..., 1:, :-1], taus)
+    pad = [*((0, 0) for _ in reflectors.shape[:-2]), (1, 0), (1, 0)]
+    corner = np.zeros(reflectors.shape[-2:], bool)
     corner[0, 0] = True
-    return rnp.where(corner, np.ones((), packed.dtype), rnp.pad(inner, pad))
+    return rnp.where(corner, np.ones((), reflectors.dtype), rnp.pad(inner, pad))
 
 
 def _seen_of_hessenberg(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
-    packed, taus = outputs
-    q, h = _unitary(packed, taus), m.upper_triangle(packed, -1)
+    reflectors, taus = outputs
+    q, h = _unitary(reflectors, taus), m.upper_triangle(reflectors, -1)
     rebuilt = rnp.matmul(rnp.matmul(q, h), m.adjoint(q))
-    return rebuilt, rnp.matmul(m.adjoint(q), q), packed, taus
+    return rebuilt, rnp.matmul(m.adjoint(q), q), reflectors, taus
 
 
 def _hessenberg_truth(a: np.ndarray) -> Sequence[np.ndarray]:
     (gehrd,) = scipy.linalg.get_lapack_funcs(("gehrd",), (a,))
     n = a.shape[-1]
     reductions = [gehrd(x) for x in a.reshape(-1, n, n)]
-    packed, taus = (np.stack(x) for x in ([f[0] for f in reductions], [f[1] for f in reductions]))
-    return *_schur_truth(a)[:2], packed.reshape(a.shape), taus.reshape(*a.shape[:-2], n - 1)
+    reflectors, taus = (np.stack(x) for x in ([f[0] for f in reductions], [f[1] for f in reductions]))
+    return *_schur_truth(a)[:2], reflectors.reshape(a.shape), taus.reshape(*a.shape[:-2], n - 1)
 
 
 def _seen_of_tridiagonal(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
-    packed, d, e, taus = outputs
-    q, beside = _unitary(packed, taus), rnp.pad(e, [*((0, 0) for _ in e.shape[:-1]), (1, 0)])
-    above = rnp.eye(d.shape[-1], k=1, dtype=d.dtype) * beside[..., None, :]
+    reflectors, d, e, taus = outputs
+    q, off_diagonal = _unitary(reflectors, taus), rnp.pad(e, [*((0, 0) for _ in e.shape[:-1]), (1, 0)])
+    above = rnp.eye(d.shape[-1], k=1, dtype=d.dtype) * off_diagonal[..., None, :]
     t = m.from_diagonal(d) + above + rnp.swapaxes(above, -1, -2)
     t = t.astype(q.dtype)
-    columns = [m.upper_triangle(m.lower_triangle(x, -1), -1) for x in (packed, t)]
+    columns = [m.upper_triangle(m.lower_triangle(x, -1), -1) for x in (reflectors, t)]
     rebuilt = rnp.matmul(rnp.matmul(q, t), m.adjoint(q))
     return rebuilt, rnp.matmul(m.adjoint(q), q), columns[0] - columns[1]
 
@@ -261,8 +261,8 @@ def _seen_of_tridiagonal(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
 def _upside_down(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     """The upper form is the lower one of the matrix read backwards."""
     backwards = [rnp.flip(x, -1) for x in outputs[1:]]
-    packed = rnp.flip(outputs[0], (-2, -1))
-    return [rnp.flip(x, (-2, -1)) for x in _seen_of_tridiagonal((packed, *backwards), a)]
+    reflectors = rnp.flip(outputs[0], (-2, -1))
+    return [rnp.flip(x, (-2, -1)) for x in _seen_of_tridiagonal((reflectors, *backwards), a)]
 
 
 _FORMS = [

@@ -124,8 +124,8 @@ def _cumulative(combine: Callable[[Any, Any], Any]) -> Callable[..., np.ndarray]
         for at in np.ndindex(*rows.shape[:-1]):
             row = rows[at][::-1] if reverse else rows[at]
             total = list(itertools.accumulate(map(plain, row), combine))
-            ordered = total[::-1] if reverse else total
-            out[at] = [typed(t, x.dtype) for t in ordered]
+            totals = total[::-1] if reverse else total
+            out[at] = [typed(t, x.dtype) for t in totals]
         return np.moveaxis(out, -1, axis)
 
     return meaning
@@ -142,16 +142,16 @@ def _dot_general(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Any) -> np.
     out = "".join([of_a[i] for i in ba] + free_a + free_b)
     wide = np.complex128 if a.dtype in dtypes.COMPLEX else np.float64
     wide = np.int64 if a.dtype in dtypes.INTEGER else wide
-    spelled = f"{''.join(of_a)},{''.join(of_b)}->{out}"
-    return np.asarray(np.einsum(spelled, a.astype(wide), b.astype(wide)))
+    subscripts = f"{''.join(of_a)},{''.join(of_b)}->{out}"
+    return np.asarray(np.einsum(subscripts, a.astype(wide), b.astype(wide)))
 
 
 def _window(at: tuple, i: np.ndarray, x: np.ndarray, dims: Any, sizes: tuple, mode: str) -> Any:
     """The operand element for position `at` of the result, None if its window is outside."""
     batch = tuple(p for axis, p in enumerate(at) if axis not in dims.offset)
-    gone = {*dims.collapsed, *dims.operand_batching}
+    dropped_axes = {*dims.collapsed, *dims.operand_batching}
     offsets = iter([at[axis] for axis in dims.offset])
-    position = [0 if axis in gone else next(offsets) for axis in range(x.ndim)]
+    position = [0 if axis in dropped_axes else next(offsets) for axis in range(x.ndim)]
     for axis, source in zip(dims.operand_batching, dims.indices_batching):
         position[axis] += batch[source]
     for number, axis in enumerate(dims.start_map):
@@ -163,10 +163,10 @@ def _window(at: tuple, i: np.ndarray, x: np.ndarray, dims: Any, sizes: tuple, mo
 
 
 def _gather(x: np.ndarray, i: np.ndarray, fill: np.ndarray, *, dims: Any, slice_sizes: tuple, mode: str) -> np.ndarray:
-    gone = {*dims.collapsed, *dims.operand_batching}
-    window = iter([s for a, s in enumerate(slice_sizes) if a not in gone])
+    dropped_axes = {*dims.collapsed, *dims.operand_batching}
+    window = iter([s for a, s in enumerate(slice_sizes) if a not in dropped_axes])
     batch = iter(i.shape[:-1])
-    rank = i.ndim - 1 + x.ndim - len(gone)
+    rank = i.ndim - 1 + x.ndim - len(dropped_axes)
     shape = tuple(next(window) if a in dims.offset else next(batch) for a in range(rank))
 
     def element(at: tuple) -> Any:
@@ -321,15 +321,15 @@ def _reduce_window(
     }[combine]
 
     def element(at: tuple) -> Any:
-        held = []
+        elements = []
         for k in np.ndindex(*window):
             places = [
                 divmod(o * s + i * d - lo, b)
                 for o, i, s, d, (lo, _), b in zip(at, k, strides, window_dilation, padding, base_dilation, strict=True)
             ]
             if all(remainder == 0 and 0 <= p < n for (p, remainder), n in zip(places, x.shape, strict=True)):
-                held.append(plain(x[tuple(p for p, _ in places)]))
-        return typed(functools.reduce(fold, held) if held else empty, x.dtype)
+                elements.append(plain(x[tuple(p for p, _ in places)]))
+        return typed(functools.reduce(fold, elements) if elements else empty, x.dtype)
 
     return _each(tuple(counts), x.dtype, element)
 
@@ -388,8 +388,8 @@ def _next(a: Any, b: Any) -> Any:
     if a == b:
         return a
     bits = np.asarray(a).view(f"i{a.dtype.itemsize}")
-    away = (b > a) == (a > 0)
-    return (bits + np.array(1 if away else -1, bits.dtype)).view(a.dtype)
+    is_away = (b > a) == (a > 0)
+    return (bits + np.array(1 if is_away else -1, bits.dtype)).view(a.dtype)
 
 
 def meaning(name: str, arrays: list[np.ndarray], dtype: np.dtype, params: Mapping) -> np.ndarray:

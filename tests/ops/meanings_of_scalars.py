@@ -43,11 +43,11 @@ def _reduce_precision(x: float, exponent_bits: int, mantissa_bits: int) -> float
         return x
     part, exponent = math.frexp(x)
     integer = round(math.ldexp(part, mantissa_bits + 1))
-    rounded = math.ldexp(integer, exponent - mantissa_bits - 1)
+    nearest = math.ldexp(integer, exponent - mantissa_bits - 1)
     largest = 2 ** (exponent_bits - 1) - 1
-    if abs(rounded) >= 2.0 ** (largest + 1):
+    if abs(nearest) >= 2.0 ** (largest + 1):
         return math.copysign(math.inf, x)
-    return rounded if abs(rounded) >= 2.0 ** (1 - largest) else math.copysign(0, x)
+    return nearest if abs(nearest) >= 2.0 ** (1 - largest) else math.copysign(0, x)
 
 
 def _unit(z: complex) -> complex:
@@ -165,9 +165,9 @@ def typed(value: Any, dtype: np.dtype) -> np.ndarray:
     if dtype not in dtypes.INTEGER:
         return np.asarray(value).astype(dtype)
     width = {dtypes.i4: 4, dtypes.u4: 4}.get(dtype, dtype.itemsize * 8)
-    wrapped = int(value) % (1 << width)
-    high = dtype in dtypes.SIGNED and wrapped >= 1 << (width - 1)
-    return np.array(wrapped - (1 << width) if high else wrapped).astype(dtype)
+    residue = int(value) % (1 << width)
+    high = dtype in dtypes.SIGNED and residue >= 1 << (width - 1)
+    return np.array(residue - (1 << width) if high else residue).astype(dtype)
 
 
 def elementwise(function: Callable[..., Any], arrays: list[np.ndarray], dtype: np.dtype, params: Mapping) -> np.ndarray:

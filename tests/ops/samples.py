@@ -146,9 +146,9 @@ def _pads() -> list[Sample]:
         ((-2, -3), (1, 5), (2, 1)),
         ((-3, 0), (2, 0), (0, 0)),
     ]
-    padded = [_of(ops.pad, x, value, low=a, high=b, interior=c) for a, b, c in amounts]
+    pads = [_of(ops.pad, x, value, low=a, high=b, interior=c) for a, b, c in amounts]
     empty = _of(ops.pad, Operand((0, 2)), value, low=(1, 0), high=(2, 0), interior=(3, 0))
-    return [*padded, empty]
+    return [*pads, empty]
 
 
 def _dots() -> list[Sample]:
@@ -183,10 +183,10 @@ INDEXINGS: list[tuple[tuple, tuple, IndexDims, tuple]] = [
 
 def result_shape(indices: tuple, dims: IndexDims, sizes: tuple) -> tuple[int, ...]:
     """The shape of a gather's result, or a scatter's updates."""
-    gone = {*dims.collapsed, *dims.operand_batching}
-    window = iter([s for a, s in enumerate(sizes) if a not in gone])
+    dropped_axes = {*dims.collapsed, *dims.operand_batching}
+    window = iter([s for a, s in enumerate(sizes) if a not in dropped_axes])
     batch = iter(indices[:-1])
-    rank = len(indices) - 1 + len(sizes) - len(gone)
+    rank = len(indices) - 1 + len(sizes) - len(dropped_axes)
     return tuple(next(window) if i in dims.offset else next(batch) for i in range(rank))
 
 
@@ -297,12 +297,12 @@ def _convolutions() -> list[Sample]:
         ((1, 0, 2, 3), (1, 0, 3, 2), (1, 0, 2, 3)),
         ((3, 1, 0, 2), (0, 2, 1, 3), (3, 2, 1, 0)),
     ]
-    permuted = [
+    permutations = [
         _conv(_ordered(x, specs[0]), _ordered(w, specs[1]), *settings, specs=specs)
         for specs in orders
         for x, w, *settings in (CONVOLUTIONS[n] for n in (0, 2, 3))
     ]
-    return [*plain, *permuted]
+    return [*plain, *permutations]
 
 
 def _ordered(shape: tuple[int, ...], spec: tuple[int, ...]) -> tuple[int, ...]:
@@ -426,13 +426,13 @@ SAMPLES: dict[str, list[Sample]] = {
 def samples(primitive: Primitive) -> tuple[Sample, ...]:
     """Calls of a primitive in all its dtypes and kinds of parameters."""
     if primitive.name in SAMPLES:
-        declared = SAMPLES[primitive.name]
-        return (*declared, *_retyped(declared[0]))
+        table_row = SAMPLES[primitive.name]
+        return (*table_row, *_retyped(table_row[0]))
     if primitive.family not in ELEMENTWISE:
         raise AssertionError(f"{primitive.name}: no samples; add a line to SAMPLES in tests/ops/samples.py")
-    declared = tuple(elementwise_samples(primitive))
-    assert declared, f"{primitive.name}: its type rule takes no dtype at all"
-    return declared
+    table_row = tuple(elementwise_samples(primitive))
+    assert table_row, f"{primitive.name}: its type rule takes no dtype at all"
+    return table_row
 
 
 def _retyped(sample: Sample) -> Iterator[Sample]:
@@ -445,7 +445,7 @@ def _retyped(sample: Sample) -> Iterator[Sample]:
 
 
 def smooth_samples(primitive: Primitive) -> tuple[Sample, ...]:
-    """The calls in f64 and c128, whose derivatives are held against differences."""
+    """The calls in f64 and c128, whose derivatives are compared with differences."""
     smooth = [s for s in samples(primitive) if s.active and _all_double(s)]
     smooth.sort(key=lambda s: any(o.dtype in dtypes.COMPLEX for o in s.operands))
     if primitive.family in ELEMENTWISE and primitive.name != "convert":

@@ -21,17 +21,17 @@ from tests.support.close import close, same
 LANES = 3
 
 
-def lanes_of(sample: Sample, batched: tuple[bool, ...]) -> list[Any]:
+def lanes_of(sample: Sample, has_lanes: tuple[bool, ...]) -> list[Any]:
     """Operands, those batched with a leading axis of lanes of different values."""
     rng = sample.rng
-    return [array(o.draw(rng, *(LANES,) * b)) for o, b in zip(sample.operands, batched)]
+    return [array(o.draw(rng, *(LANES,) * b)) for o, b in zip(sample.operands, has_lanes)]
 
 
-def looped(sample: Sample, values: list[Any], batched: tuple[bool, ...]) -> np.ndarray:
+def looped(sample: Sample, values: list[Any], has_lanes: tuple[bool, ...]) -> np.ndarray:
     """The stacked results of one call per lane."""
     rows = []
     for lane in range(LANES):
-        row = [array(v.numpy()[lane]) if b else v for v, b in zip(values, batched)]
+        row = [array(v.numpy()[lane]) if b else v for v, b in zip(values, has_lanes)]
         rows.append(sample.primitive(*row, **sample.params).numpy())
     return np.stack(rows)
 
@@ -45,21 +45,21 @@ def worth_trying(primitive: Primitive) -> list[Sample]:
     """All samples but those that differ in dtype alone; rank-0 operands beside ranked ones."""
     candidates = samples(primitive)
     distinct = {(tuple(o.shape for o in s.operands), str(s.params)): s for s in candidates}
-    chosen = list(distinct.values())
-    return chosen if len(chosen) < 40 else chosen[::5]
+    cases = list(distinct.values())
+    return cases if len(cases) < 40 else cases[::5]
 
 
 @each_primitive
 def test_vmap_equals_the_stacked_loop_for_every_choice_of_batched_operands(primitive: Primitive):
     for sample in worth_trying(primitive):
-        for batched in choices(len(sample.operands)):
-            values = lanes_of(sample, batched)
-            axes = tuple(0 if b else None for b in batched)
+        for has_lanes in choices(len(sample.operands)):
+            values = lanes_of(sample, has_lanes)
+            axes = tuple(0 if b else None for b in has_lanes)
 
             lanes = rune.vmap(lambda *xs, s=sample: s.primitive(*xs, **s.params), axes)(*values)
 
             ulps = 4 if primitive.family == "contraction" else 1
-            close(looped(sample, values, batched), lanes, ulps=ulps, why=f"{sample}: {batched}")
+            close(looped(sample, values, has_lanes), lanes, ulps=ulps, why=f"{sample}: {has_lanes}")
 
 
 @each_primitive
@@ -69,14 +69,14 @@ def test_operands_with_and_without_axes_mix_under_vmap(primitive: Primitive):
     sample = samples(primitive)[-1]
     for ranks in itertools.product(((), (4,)), repeat=len(sample.operands)):
         operands = tuple(_with_shape(o, s) for o, s in zip(sample.operands, ranks))
-        shaped = Sample(primitive, operands, sample.params)
-        for batched in choices(len(operands)):
-            values = lanes_of(shaped, batched)
-            axes = tuple(0 if b else None for b in batched)
+        variant = Sample(primitive, operands, sample.params)
+        for has_lanes in choices(len(operands)):
+            values = lanes_of(variant, has_lanes)
+            axes = tuple(0 if b else None for b in has_lanes)
 
-            lanes = rune.vmap(lambda *xs, s=shaped: s.primitive(*xs, **s.params), axes)(*values)
+            lanes = rune.vmap(lambda *xs, s=variant: s.primitive(*xs, **s.params), axes)(*values)
 
-            close(looped(shaped, values, batched), lanes, ulps=1, why=f"{shaped}: {batched}")
+            close(looped(variant, values, has_lanes), lanes, ulps=1, why=f"{variant}: {has_lanes}")
 
 
 def _with_shape(operand: Any, shape: tuple[int, ...]) -> Any:

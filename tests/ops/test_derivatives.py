@@ -36,7 +36,7 @@ REFUSING = [
 ]
 # Zero by definition, whatever the values do.
 CUTS = (ops.stop_gradient, ops.bitcast)
-STEPS = (ops.reduce_precision,)  # flat between jumps, and their tangents are rounded alike
+STEPS = (ops.reduce_precision,)  # flat between jumps, and their tangents are rounded in the same way
 
 
 def differentiable(primitive: Primitive) -> list[Sample]:
@@ -54,9 +54,9 @@ def call(sample: Sample, active: Sequence[int]) -> tuple[Callable[..., Any], lis
     """The primitive as a function of its active operands, and where to call it."""
     arrays = [array(a) for a in sample.draw()]
 
-    def function(*chosen: Any) -> Any:
+    def function(*values: Any) -> Any:
         full = list(arrays)
-        for number, value in zip(active, chosen, strict=True):
+        for number, value in zip(active, values, strict=True):
             full[number] = value
         return sample.primitive(*full, **sample.params)
 

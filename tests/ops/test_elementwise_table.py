@@ -1,4 +1,4 @@
-"""The table of elementwise functions: each namespace shows what its row says."""
+"""The table of elementwise functions: each namespace has the names of its rows."""
 
 from __future__ import annotations
 

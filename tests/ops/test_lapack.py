@@ -1,4 +1,4 @@
-"""NumPy's LAPACK is called by what NumPy keeps to itself where that is there, else in public."""
+"""NumPy's LAPACK is called by NumPy's private functions if they exist, else by public ones."""
 
 from __future__ import annotations
 

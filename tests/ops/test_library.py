@@ -1,4 +1,4 @@
-"""Library primitives mean what NumPy and SciPy say, in the library and as rune's own algorithms.
+"""Library primitives agree with NumPy and SciPy, in the library and as rune's own algorithms.
 
 The table of uses is library.py, whose records use.py explains. The reference is held against the
 truth, then every executor: the CPU through NumPy's routine, every other by the primitive's
@@ -25,7 +25,7 @@ from tests.ops.use import Use
 from tests.support.close import near
 from tests.support.sampling import IS_WHOLE, one_in
 
-# eig and schur are computed by the host, which says so.
+# The host computes eig and schur, and warns of it.
 pytestmark = pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 HOST = [d for d in COMPUTING if d.target.backend in ("cpu", "reference")]
@@ -82,52 +82,52 @@ def test_the_type_rule_gives_the_shapes_and_dtypes_of_the_reference(use: Use):
 @each_use
 @pytest.mark.parametrize("narrow", [False, True], ids=["double", "single"])
 def test_the_reference_is_what_the_primitive_means(use: Use, narrow: bool):
-    drawn = use.draw(narrow=narrow)
+    operands = use.draw(narrow=narrow)
 
-    close_to_truth(use, use.observed(*drawn), drawn, narrow)
+    close_to_truth(use, use.observed(*operands), operands, narrow)
 
 
-def close_to_truth(use: Use, results: Any, drawn: Any, narrow: bool) -> None:
+def close_to_truth(use: Use, results: Any, operands: Any, narrow: bool) -> None:
     limit = use.tolerance(narrow)
-    near(use.truth(*drawn), list(results), relative=limit, why=f"{use}: rounding")
+    near(use.truth(*operands), list(results), relative=limit, why=f"{use}: rounding")
 
 
-def takes(device: Device, use: Use, drawn: Any) -> bool:
-    used = {type_of(x).dtype for x in (*drawn, *use.observed(*drawn))}
-    return used <= device.target.program_dtypes
+def takes(device: Device, use: Use, operands: Any) -> bool:
+    kinds = {type_of(x).dtype for x in (*operands, *use.observed(*operands))}
+    return kinds <= device.target.program_dtypes
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_every_executor_computes_a_library_primitive(way: Way):
-    drawn = way.use.draw(narrow=way.narrow)
-    if not takes(way.device, way.use, drawn):
+    operands = way.use.draw(narrow=way.narrow)
+    if not takes(way.device, way.use, operands):
         pytest.skip(f"{way.device.name} does not take the dtypes")
 
-    compiled = rune.jit(way.use.observed, device=way.device.name)(*drawn)
+    results = rune.jit(way.use.observed, device=way.device.name)(*operands)
 
-    close_to_truth(way.use, compiled, drawn, way.narrow)
+    close_to_truth(way.use, results, operands, way.narrow)
 
 
 @some_uses
 def test_a_batch_gives_what_its_lanes_give_one_by_one(use: Use):
     lanes = use.draw(3)
 
-    batched = rune.jit(rune.vmap(use.observed), device="reference:0")(*lanes)
+    results = rune.jit(rune.vmap(use.observed), device="reference:0")(*lanes)
 
     for lane in range(3):
-        drawn = [x[lane] for x in lanes]
-        close_to_truth(use, [x[lane] for x in batched], drawn, False)
+        lane_operands = [x[lane] for x in lanes]
+        close_to_truth(use, [x[lane] for x in results], lane_operands, False)
 
 
 @some_uses
-def test_one_program_serves_every_number_of_lanes(use: Use):
-    compiled = rune.jit(rune.vmap(use.observed), dims={"n": (1, 8)})
+def test_one_program_covers_every_number_of_lanes(use: Use):
+    program = rune.jit(rune.vmap(use.observed), dims={"n": (1, 8)})
 
     for size in (2, 3):
         lanes = use.draw(size)
-        results = compiled(*lanes)
+        results = program(*lanes)
         close_to_truth(use, [x[1] for x in results], [x[1] for x in lanes], False)
-    assert compiled.cache_size() == 1
+    assert program.cache_size() == 1
 
 
 def test_every_use_names_a_library_primitive():

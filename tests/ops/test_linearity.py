@@ -28,7 +28,7 @@ LINEAR = [p for p in ops.PRIMITIVES if p.transpose is not None and p not in STEP
 
 
 def is_linear(sample: Sample, numbers: tuple[int, ...]) -> bool:
-    """Whether the record says so; sums and maxima of windows are one primitive."""
+    """Whether the record claims it; sums and maxima of windows are one primitive."""
     if sample.params.get("combine", "add") != "add":
         return False
     groups = sample.primitive.linear_in
@@ -92,7 +92,7 @@ def test_a_rule_that_is_not_linear_is_refused_with_its_line(name: str):
 
     f.defjvp(lambda primals, tangents: (f(*primals), rnp.sum(RULES[name](tangents[0]))))
 
-    with pytest.raises(TransformError, match="transpose: cannot transpose") as caught:
+    with pytest.raises(TransformError, match="transpose: cannot transpose") as error:
         rune.grad(f)(rnp.arange(1.0, 5.0))
-    assert "must be linear in the tangents" in str(caught.value)
-    assert "test_linearity.py" in str(caught.value)
+    assert "must be linear in the tangents" in str(error.value)
+    assert "test_linearity.py" in str(error.value)

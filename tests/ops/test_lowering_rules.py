@@ -1,4 +1,4 @@
-"""Every primitive's lowering says the same as its reference: expansions, index maps, positions.
+"""Every primitive's lowering agrees with its reference: expansions, index maps, positions.
 
 Index maps are evaluated element by element, for all samples and exhaustively for small shapes;
 then compositions of two movements, where the map of the first is applied to the map of the
@@ -33,11 +33,11 @@ def test_an_expansion_equals_the_reference(primitive: Primitive):
             return
         arrays = sample.draw()
 
-        expanded = primitive.expand(*arrays, **sample.params)
+        expansion = primitive.expand(*arrays, **sample.params)
 
         expected = reference(sample.primitive, *arrays, **sample.params)
         why = f"{sample}: products of powers round once each"
-        close(expected, expanded, ulps=64 if expected.dtype in dtypes.INEXACT else 0, why=why)
+        close(expected, expansion, ulps=64 if expected.dtype in dtypes.INEXACT else 0, why=why)
 
 
 @pytest.mark.parametrize("primitive", VIEWS, ids=str)

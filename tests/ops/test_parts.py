@@ -33,7 +33,7 @@ ULPS, WHY = 8, "a few roundings on both sides, in steps of the larger part"
 
 
 def meaning(primitive: Primitive, *arrays: np.ndarray) -> np.ndarray:
-    """What NumPy says in 128 bits."""
+    """NumPy's result in 128 bits."""
     wide = reference(primitive, *(x.astype(np.complex128) for x in arrays))
     narrow = primitive.type_rule(*(ArrayType(x.shape, x.dtype) for x in arrays))
     with np.errstate(all="ignore"):
@@ -46,8 +46,8 @@ def plane(dtype: np.dtype) -> Plane:
     angles = np.exp(1j * rng.uniform(-np.pi, np.pi, 400))
     far = 10 ** np.concatenate([rng.uniform(-1, 1, 200), rng.uniform(-reach, reach, 200)])
     centres = np.array([1, -1, 1j, -1j, 0, np.pi / 2, 1j * np.pi / 2, np.pi, 0.5, -2.0])
-    beside = centres[:, None] + 10 ** rng.uniform(-4, -0.5, 40) * angles[:40]
-    return np.concatenate([far * angles, beside.reshape(-1)]).astype(dtype)
+    around_centres = centres[:, None] + 10 ** rng.uniform(-4, -0.5, 40) * angles[:40]
+    return np.concatenate([far * angles, around_centres.reshape(-1)]).astype(dtype)
 
 
 def domain(primitive: Primitive, z: Plane) -> Plane:
@@ -168,8 +168,8 @@ def test_infinite_arguments_give_the_results_of_annex_g(primitive: Primitive):
 
     for part in ("real", "imag"):
         p, q = getattr(expected, part), getattr(actual, part)
-        signed = part != UNSPECIFIED.get(primitive)
-        wrong = kind(p) != kind(q) if signed else np.abs(kind(p)) != np.abs(kind(q))
+        has_sign = part != UNSPECIFIED.get(primitive)
+        wrong = kind(p) != kind(q) if has_sign else np.abs(kind(p)) != np.abs(kind(q))
         with np.errstate(all="ignore"):
             wrong |= (kind(p) == 0) & ~(np.abs(p - q) <= 1e-12)
         assert not wrong.any(), shown(z[wrong], expected[wrong], actual[wrong])
@@ -191,7 +191,7 @@ def test_lengths_and_roots_do_not_overflow_at_the_end_of_the_range(dtype: np.dty
         close(meaning(primitive, z), by_parts(primitive, z), ulps=ULPS, why=WHY)
 
 
-def test_an_exponential_can_be_finite_although_the_exponential_of_the_real_part_is_infinite():
+def test_an_exponential_can_be_finite_even_if_that_of_the_real_part_is_infinite():
     z = np.array([89 + 0.8j, 88.9 + 1.5j], np.complex64)
 
     close(meaning(ops.exp, z), by_parts(ops.exp, z), ulps=ULPS, why=WHY)

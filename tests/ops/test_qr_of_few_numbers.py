@@ -35,7 +35,7 @@ def test_a_matrix_is_not_changed_by_its_factorisation():
     assert np.array_equal(a, np.arange(6.0).reshape(3, 2))
 
 
-def test_a_nan_is_in_the_triangle_alone():
+def test_a_nan_appears_only_in_the_triangle():
     r = qr_numpy.qr(np.array([[1.0, np.nan], [2.0, 3.0]]), full_matrices=False)[1]
 
     assert r[1, 0] == 0

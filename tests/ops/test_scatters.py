@@ -1,8 +1,7 @@
 """Scatters where several updates meet in one element: on every executor, and their derivatives.
 
-NumPy's ufunc.at says what repeated updates do. Derivatives: a product's with zeros and repeats, to
-the second order; ties of minima and maxima; what is dropped, what is clipped; NaN.
-"""
+NumPy's ufunc.at is the oracle of repeated updates. Derivatives: a product's with zeros and repeats,
+to the second order; ties of minima and maxima; what is dropped, what is clipped; NaN."""
 
 from __future__ import annotations
 
@@ -203,8 +202,8 @@ def gradients(primitive: Primitive, x: list[float], indices: list[int], u: list[
     """Of the sum of a scatter, in the element and in the updates."""
 
     def total(x: Any, u: Any) -> Any:
-        updated = at(primitive)(x, array(np.array(indices, np.int32)), u)
-        return ops.reduce_sum(updated, axes=(0,))
+        result = at(primitive)(x, array(np.array(indices, np.int32)), u)
+        return ops.reduce_sum(result, axes=(0,))
 
     dx, du = rune.grad(total, (0, 1))(array(np.array(x)), array(np.array(u)))
     return np.asarray(dx).tolist(), np.asarray(du).tolist()
@@ -233,7 +232,7 @@ def test_an_update_out_of_bounds_gets_no_share_of_the_gradient():
     assert shares == ([0.5, 1.0], [0.5, 0.0, 0.0])
 
 
-def test_the_gradient_of_a_nan_goes_to_the_nans_and_that_of_an_untouched_element_to_itself():
+def test_the_gradient_of_a_nan_belongs_to_the_nans_and_that_of_an_untouched_element_to_itself():
     nan = np.nan
 
     shares = gradients(ops.scatter_max, [nan, 2.0, nan], [0, 0, 1], [1.0, nan, nan])

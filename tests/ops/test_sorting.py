@@ -99,7 +99,7 @@ def test_zeros_keep_their_signs_and_their_order(device: Any):
 @in_turn("size")
 @each_device
 @pytest.mark.parametrize("size", [2, 31, 33, 1000])
-def test_lengths_that_are_no_powers_of_two_are_sorted(size: int, device: Any):
+def test_lengths_other_than_powers_of_two_are_sorted(size: int, device: Any):
     x = np.random.default_rng(size).integers(0, size, size).astype(np.int32)
 
     order = rune.jit(argsort, device=device.name)(x)
@@ -163,7 +163,7 @@ def hard_numbers(dtype: Any, repeats: int) -> np.ndarray:
 @each_device
 @pytest.mark.parametrize("repeats", [1, 29], ids=["short", "long"])
 @pytest.mark.parametrize("dtype", BITS)
-def test_top_k_goes_by_every_bit_as_jax_does(device: Any, dtype: Any, repeats: int):
+def test_top_k_compares_every_bit_as_jax_does(device: Any, dtype: Any, repeats: int):
     x = hard_numbers(dtype, repeats)
     expected = [k + len(ORDER_OF_JAX) * n for k in ORDER_OF_JAX for n in range(repeats)]
 
@@ -173,7 +173,7 @@ def test_top_k_goes_by_every_bit_as_jax_does(device: Any, dtype: Any, repeats: i
 
 
 @pytest.mark.parametrize("dtype", BITS)
-def test_an_eager_top_k_goes_by_every_bit(dtype: Any):
+def test_an_eager_top_k_compares_every_bit(dtype: Any):
     assert order.largest(hard_numbers(dtype, 1), 11).tolist() == ORDER_OF_JAX
     assert order.largest(hard_numbers(dtype, 1).astype(np.float64), 11).tolist() == ORDER_OF_JAX
 

@@ -36,15 +36,15 @@ def run_reference(sample: Sample) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def test_names_are_unique_and_every_primitive_is_in_the_table_once():
-    every = (*ops.PRIMITIVES, *ops.LIBRARY)
+    primitives = (*ops.PRIMITIVES, *ops.LIBRARY)
 
-    assert len(ops.BY_NAME) == len(every) == len(set(every))
+    assert len(ops.BY_NAME) == len(primitives) == len(set(primitives))
 
 
 def test_every_exported_primitive_is_in_the_table():
-    exported = {v for v in vars(ops).values() if isinstance(v, Primitive)}
+    exports = {v for v in vars(ops).values() if isinstance(v, Primitive)}
 
-    assert exported <= {*ops.PRIMITIVES, *ops.LIBRARY, *ops.COLLECTIVES}
+    assert exports <= {*ops.PRIMITIVES, *ops.LIBRARY, *ops.COLLECTIVES}
 
 
 @each_primitive
@@ -104,9 +104,9 @@ def test_integer_division_truncates_and_never_traps(dtype: np.dtype):
 
     quotient, remainder = ops.div(a, b), ops.rem(a, b)
 
-    ones = int(np.invert(np.zeros((), dtype)))
+    all_ones = int(np.invert(np.zeros((), dtype)))
     smallest = info.min if dtype in dtypes.SIGNED else 0
-    assert quotient.tolist() == [3, ones, smallest, ones, info.max // 3, ones]
+    assert quotient.tolist() == [3, all_ones, smallest, all_ones, info.max // 3, all_ones]
     assert remainder.tolist() == [1, 7, 0, info.min, info.max % 3, 0]
 
 
@@ -163,6 +163,6 @@ def test_bytes_cannot_be_read_as_bools():
 
 def test_conversion_agrees_for_all_values_of_the_eight_bit_floats():
     for dtype in (dtypes.f8_e4m3, dtypes.f8_e5m2):
-        every = np.arange(256, dtype=np.uint8).view(dtype)
+        numbers = np.arange(256, dtype=np.uint8).view(dtype)
 
-        same(every, reference(ops.convert, every.astype(np.float32), dtype=dtype))
+        same(numbers, reference(ops.convert, numbers.astype(np.float32), dtype=dtype))

@@ -54,32 +54,32 @@ class Use:
     def draw(self, *lanes: int, narrow: bool = False) -> list[Any]:
         """Arrays as they are drawn, in f64 and c128 or in f32 and c64."""
         rng = np.random.default_rng(zlib.crc32(str(self).encode()))
-        drawn = [o.draw(rng, *lanes) for o in self.operands]
-        return [array(d.astype(NARROW.get(d.dtype, d.dtype)) if narrow else d) for d in drawn]
+        values = [o.draw(rng, *lanes) for o in self.operands]
+        return [array(d.astype(NARROW.get(d.dtype, d.dtype)) if narrow else d) for d in values]
 
-    def observed(self, *drawn: Any) -> list[Any]:
-        """What is looked at, as a function of what is drawn."""
-        inputs = self.prepare(*drawn)
+    def observed(self, *operands: Any) -> list[Any]:
+        """The observed outputs, as a function of the drawn operands."""
+        inputs = self.prepare(*operands)
         results = self.primitive(*inputs, **self.params)
         outputs = results if self.primitive.multiple_results else [results]
         return list(self.observe(outputs, *inputs))
 
-    def truth(self, *drawn: Any) -> list[np.ndarray]:
+    def truth(self, *operands: Any) -> list[np.ndarray]:
         """What it has to be."""
-        return [np.asarray(x) for x in self.expected(*map(np.asarray, self.prepare(*drawn)))]
+        return [np.asarray(x) for x in self.expected(*map(np.asarray, self.prepare(*operands)))]
 
     def tolerance(self, narrow: bool) -> float:
         """For elements of about 1."""
         return self.limit * float(np.finfo(np.float32 if narrow else np.float64).eps)
 
     def of_reals(self) -> tuple[Callable[..., Any], list[Any]]:
-        """All that is looked at in one array, as a function of the operands with derivatives."""
-        drawn = self.draw()
+        """All observed outputs in one array, as a function of the differentiable operands."""
+        operands = self.draw()
         active = [k for k, o in enumerate(self.operands) if o.dtype in dtypes.INEXACT]
 
-        def function(*chosen: Any) -> Any:
-            full = dict(enumerate(drawn)) | dict(zip(active, chosen, strict=True))
+        def function(*values: Any) -> Any:
+            full = dict(enumerate(operands)) | dict(zip(active, values, strict=True))
             outs = [x for x in self.observed(*full.values()) if x.dtype in dtypes.INEXACT]
             return rnp.concatenate([rnp.ravel(x) for x in outs])
 
-        return function, [drawn[k] for k in active]
+        return function, [operands[k] for k in active]

@@ -21,16 +21,16 @@ def loss(weights: rnp.ndarray) -> rnp.ndarray:
 
 def curve(optimizer: optim.GradientTransformation) -> np.ndarray:
     """The parameters after every step, all of them computed by one program."""
-    informed = deprecated.with_extra_args_support(optimizer)
+    with_values = deprecated.with_extra_args_support(optimizer)
 
     @rune.jit
     def step(weights, state):
         value, grad = rune.value_and_grad(loss)(weights)
-        updates, state = informed.update(grad, state, weights, value=value, grad=grad, value_fn=loss)
+        updates, state = with_values.update(grad, state, weights, value=value, grad=grad, value_fn=loss)
         return optim.apply_updates(weights, updates), state
 
     weights, path = array(np.array(START)), []
-    state = informed.init(weights)
+    state = with_values.init(weights)
     for _ in range(STEPS):
         weights, state = step(weights, state)
         path.append(np.asarray(weights))

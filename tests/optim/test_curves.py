@@ -41,7 +41,7 @@ SAME_AS_TORCH: dict[str, optim.GradientTransformation] = {
 def test_a_path_is_that_of_torch(name: str):
     points = curve(SAME_AS_TORCH[name])
 
-    # f64 but for the correction of Adam's start, which is computed in f32.
+    # f64, except that the correction of Adam's start is computed in f32.
     np.testing.assert_allclose(points, STORED[name], rtol=2e-5, atol=1e-6)
 
 
@@ -96,8 +96,8 @@ def lamb(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
 
 def lars(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
     g = g + 0.1 * w
-    scaled = -0.5 * g * 0.1 * np.linalg.norm(w) / np.linalg.norm(g)
-    memory["m"] = scaled + 0.9 * memory.get("m", 0)
+    step = -0.5 * g * 0.1 * np.linalg.norm(w) / np.linalg.norm(g)
+    memory["m"] = step + 0.9 * memory.get("m", 0)
     return memory["m"]
 
 

@@ -55,7 +55,7 @@ def two_steps(optimizer: optim.GradientTransformation, grads: Any, params: Any) 
 
 @pytest.mark.parametrize("dtypes", [("bf16", "f32"), ("f32", "bf16")], ids=" of ".join)
 @pytest.mark.parametrize("name", EVERY)
-def test_a_state_keeps_its_dtypes_whatever_the_dtypes_of_gradients_are(name: str, dtypes: tuple[str, str]):
+def test_a_state_keeps_its_dtypes_for_gradients_of_any_dtype(name: str, dtypes: tuple[str, str]):
     params, grads = leaf(1.0, dtypes[0]), leaf(0.3, dtypes[1])
     before = EVERY[name].init(params)
 
@@ -68,9 +68,9 @@ def test_a_state_keeps_its_dtypes_whatever_the_dtypes_of_gradients_are(name: str
 @pytest.mark.parametrize("name", [k for k in EVERY if k not in ("rprop", "noisy")])
 def test_a_complex_leaf_moves_like_a_rotated_real_leaf(name: str):
     params, grads = leaf(1.0), leaf(0.3)
-    turned = [rnp.asarray(np.asarray(x) * PHASE, "c64") for x in (grads, params)]
+    rotations = [rnp.asarray(np.asarray(x) * PHASE, "c64") for x in (grads, params)]
 
-    after, updates = two_steps(EVERY[name], *turned)
+    after, updates = two_steps(EVERY[name], *rotations)
 
     near(
         np.asarray(two_steps(EVERY[name], grads, params)[1]) * PHASE,

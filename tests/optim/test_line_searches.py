@@ -89,7 +89,7 @@ def test_a_direction_always_goes_up_along_the_gradient():
 
 
 @pytest.mark.parametrize("first", [1e-3, 1.0, 40.0])
-def test_a_zoomed_length_meets_the_strong_wolfe_conditions(first: float):
+def test_a_zoomed_length_satisfies_the_strong_wolfe_conditions(first: float):
     part, w = deprecated.scale_by_zoom_linesearch(30, 1e-4, 0.1), np.array([-1.2, 1.0])
     value, grad = rune.value_and_grad(valley)(array(w))
     updates = -first * grad

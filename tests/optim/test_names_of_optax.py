@@ -65,19 +65,19 @@ def test_every_line_of_the_table_is_about_a_name_of_optax():
 
 
 def test_every_deprecated_name_is_in_optax_and_no_longer_in_rune_optim():
-    theirs = {deprecated.IN_OPTAX.get(name, name) for name in deprecated.MODULES}
+    names_in_optax = {deprecated.IN_OPTAX.get(name, name) for name in deprecated.MODULES}
 
-    assert theirs <= set(NAMES)
+    assert names_in_optax <= set(NAMES)
     assert not set(vars(rune.optim)) & set(deprecated.MODULES)
 
 
 @pytest.mark.parametrize("name", deprecated.MODULES)
-def test_a_deprecated_name_warns_and_says_what_to_install(name: str):
-    with pytest.warns(DeprecationWarning, match=rf"rune.optim.{name} leaves .*\n.*pip install optax") as warned:
+def test_a_deprecated_name_warns_and_names_what_to_install(name: str):
+    with pytest.warns(DeprecationWarning, match=rf"rune.optim.{name} leaves .*\n.*pip install optax") as records:
         value = getattr(rune.optim, name)
 
     assert value is getattr(deprecated, name)
-    assert [w.filename for w in warned] == [__file__]
+    assert [w.filename for w in records] == [__file__]
 
 
 def test_a_deprecated_module_is_loaded_when_one_of_its_names_is_used():
@@ -89,17 +89,19 @@ def test_a_deprecated_module_is_loaded_when_one_of_its_names_is_used():
         "print('rune.optim.deprecated.hyperparameters' in loaded(), 'rune.optim.deprecated.signs' in loaded())\n"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout.splitlines() == ["[]", "True False"]
+    assert process.stdout.splitlines() == ["[]", "True False"]
 
 
 def not_taken() -> list[str]:
     """The arguments that functions of Optax take by name and those of rune.optim do not."""
     lines = (line.split() for line in SIGNATURES.read_text().splitlines())
-    here = [(n, theirs) for n, *theirs in lines if n in vars(rune.optim)]
-    parameters_here = {n: inspect.signature(getattr(rune.optim, n)).parameters for n, _ in here}
-    return [f"{n}({a})" for n, theirs in here for a in theirs if a not in parameters_here[n]]
+    functions = [(n, arguments_of_optax) for n, *arguments_of_optax in lines if n in vars(rune.optim)]
+    parameters_here = {n: inspect.signature(getattr(rune.optim, n)).parameters for n, _ in functions}
+    return [
+        f"{n}({a})" for n, arguments_of_optax in functions for a in arguments_of_optax if a not in parameters_here[n]
+    ]
 
 
 def test_every_argument_of_optax_is_accepted_or_in_the_table():

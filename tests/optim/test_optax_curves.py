@@ -21,7 +21,7 @@ OPTIMIZERS, SCHEDULES = optimizers(WHOLE), schedules(WHOLE)
 def test_a_compiled_path_is_that_of_optax(name: str):
     points = curve(OPTIMIZERS[name])
 
-    # f64 but for corrections of starts and rates of schedules, which are computed in f32.
+    # f64, except that corrections of starts and rates of schedules are computed in f32.
     np.testing.assert_allclose(points, STORED["curves"][name], rtol=5e-5, atol=2e-6)
 
 

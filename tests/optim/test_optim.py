@@ -168,14 +168,14 @@ def test_a_step_keeps_every_leafs_shape_and_dtype_and_lowers_the_loss(name: str)
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_jitted_step_is_the_eager_step_and_is_traced_once(name: str):
-    step, jitted = step_of(ALL[name]), rune.jit(step_of(ALL[name]))
-    eager = compiled = (parameters(), ALL[name].init(parameters()))
+    step, program = step_of(ALL[name]), rune.jit(step_of(ALL[name]))
+    state = state_of_program = (parameters(), ALL[name].init(parameters()))
 
     for _ in range(3):
-        eager, compiled = step(*eager), jitted(*compiled)
+        state, state_of_program = step(*state), program(*state_of_program)
 
-    near(eager, compiled, relative=1e-2, absolute=1e-3, why="bf16 leaves, other order of sums")
-    assert jitted.cache_size() == 1
+    near(state, state_of_program, relative=1e-2, absolute=1e-3, why="bf16 leaves, other order of sums")
+    assert program.cache_size() == 1
 
 
 def test_a_learning_rate_may_be_a_traced_array():
@@ -187,7 +187,7 @@ def test_a_learning_rate_may_be_a_traced_array():
     assert rune.grad(lambda r: update(r, rnp.array([2.0])).sum())(rnp.float32(0.5)).tolist() == -2.0
 
 
-def test_the_first_step_of_adam_is_the_learning_rate_whatever_the_gradient():
+def test_the_first_step_of_adam_is_the_learning_rate_for_any_gradient():
     optimizer = optim.adam(0.1)
     grads = rnp.array([1e-3, -5.0, 1e3])
 
@@ -242,11 +242,11 @@ SCHEDULES: dict[str, tuple[Any, Callable[[int], float]]] = {
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_schedule_is_its_formula_eager_and_traced(name: str):
     schedule, formula = SCHEDULES[name]
-    traced = rune.jit(lambda n: rnp.asarray(schedule(n)) + 0.0)
+    program = rune.jit(lambda n: rnp.asarray(schedule(n)) + 0.0)
 
     for count in (0, 1, 3, 4, 7, 8, 12, 30):
         assert float(schedule(rnp.array(count))) == pytest.approx(formula(count), abs=1e-6)
-        assert float(traced(count)) == pytest.approx(formula(count), abs=1e-6)
+        assert float(program(count)) == pytest.approx(formula(count), abs=1e-6)
 
 
 def test_a_schedule_of_no_steps_is_refused():

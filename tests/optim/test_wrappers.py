@@ -124,7 +124,7 @@ def test_a_label_without_an_optimizer_is_refused():
 
 def test_a_wrapper_passes_on_the_keyword_arguments_of_its_inner_optimizer():
     inner, p = deprecated.polyak_sgd(10.0), {"a": rnp.array([3.0]), "b": rnp.array([1.0])}
-    wrapped = {
+    wrappers = {
         "masked": deprecated.masked(inner, {"a": True, "b": False}),
         "partition": deprecated.partition({1: inner, 2: optim.sgd(0.0)}, {"a": 1, "b": 2}),
         "steps": deprecated.multi_steps(deprecated.masked(inner, {"a": True, "b": False}), 1),
@@ -134,7 +134,7 @@ def test_a_wrapper_passes_on_the_keyword_arguments_of_its_inner_optimizer():
         ),
     }
 
-    for optimizer in wrapped.values():
+    for optimizer in wrappers.values():
         update = rune.jit(lambda value, o=optimizer: o.update(p, o.init(p), p, value=value)[0])
         updates = update(18.0)
         near(np.array([-6.0]), updates["a"], relative=1e-6, why="18 / 9 times 3")
@@ -145,12 +145,12 @@ def test_noise_has_the_requested_variance_and_follows_the_key():
     state = part.init(g)
 
     first, later = part.update(g, state)
-    again, _ = part.update(g, state)
+    repetition, _ = part.update(g, state)
     second, _ = part.update(g, later)
 
     assert abs(float(rnp.std(first[0])) - 2.0) < 0.05
     assert abs(float(rnp.std(second[0])) - 2.0 / np.sqrt(2)) < 0.05
-    near(first, again, relative=0, why="one state, one draw")
+    near(first, repetition, relative=0, why="one state, one draw")
     assert first[0][:3].tolist() != first[1].tolist()
 
 
@@ -195,6 +195,6 @@ def test_an_optimizer_is_the_pair_of_its_functions_as_in_optax():
         (lambda: deprecated.multi_transform([optim.sgd(0.1)], "a"), "multi_transform: cannot read list"),  # type: ignore[arg-type]
     ],
 )
-def test_what_a_wrapper_cannot_wrap_is_named(call: Callable[[], Any], words: str):
+def test_the_error_of_a_wrapper_names_what_it_cannot_wrap(call: Callable[[], Any], words: str):
     with pytest.raises(ArgumentError, match=words):
         call().init(rnp.ones(3))

@@ -1,4 +1,4 @@
-"""rune.optim with the names that leave it, for what is said of Optax's room as a whole."""
+"""rune.optim with the names that leave it, for claims about Optax's whole namespace."""
 
 from __future__ import annotations
 

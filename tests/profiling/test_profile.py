@@ -1,4 +1,4 @@
-"""rune.debug.profile: what is done inside the block is seen, with line, scope, time and memory."""
+"""rune.debug.profile records the work inside the block, with line, scope, time and memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def layer(x: Any, w: Any) -> Any:
         return rnp.tanh(x @ w)
 
 
-# --- what is seen -----------------------------------------------------------------------------
+# --- recorded events --------------------------------------------------------------------------
 
 
 def test_an_eager_operation_is_an_event_with_its_line_and_scope():
@@ -98,7 +98,7 @@ def test_copies_to_and_from_a_device_are_events():
     ]
 
 
-def test_a_block_of_the_user_and_one_that_loads_are_events_with_what_they_say():
+def test_blocks_of_the_user_and_of_loading_are_events_with_their_labels():
     with rune.debug.profile() as p:
         with rune.profiler.TraceAnnotation("epoch", number=7):
             pass
@@ -110,7 +110,7 @@ def test_a_block_of_the_user_and_one_that_loads_are_events_with_what_they_say():
     assert loading.seconds >= 0.002
 
 
-def test_a_thread_that_works_for_the_caller_tells_the_callers_profile():
+def test_a_worker_thread_records_into_the_callers_profile():
     def work(profile: Profile | None) -> None:
         with profiling.within(profile), profiling.span("read", Kind.DATA):
             pass
@@ -122,7 +122,7 @@ def test_a_thread_that_works_for_the_caller_tells_the_callers_profile():
     assert [(e.name, e.row.thread) for e in of(p, Kind.DATA)] == [("read", "reader")]
 
 
-def test_a_copied_context_tells_the_same_profile():
+def test_a_copied_context_has_the_same_profile():
     with rune.debug.profile() as p:
         contextvars.copy_context().run(lambda: rnp.ones(2) + 1)
     assert "add" in {e.name for e in of(p, Kind.EAGER)}
@@ -138,7 +138,7 @@ def test_events_beyond_the_limit_are_counted_in_totals(monkeypatch: pytest.Monke
     assert sum(t.calls for t in p.totals) == 5
 
 
-def test_totals_have_what_took_longest_first():
+def test_totals_list_the_longest_time_first():
     with rune.debug.profile() as p:
         with profiling.span("short", Kind.SPAN):
             pass
@@ -147,7 +147,7 @@ def test_totals_have_what_took_longest_first():
     assert [t.name for t in p.totals] == ["long", "short"]
 
 
-def test_nothing_is_told_after_the_block():
+def test_nothing_is_recorded_after_the_block():
     with rune.debug.profile() as p:
         pass
     _ = rnp.ones(2) + 1
@@ -185,7 +185,7 @@ def test_without_a_profile_no_line_of_it_runs(kind: str):
     assert lines_of_profiling(run) == 0
 
 
-def test_without_a_profile_a_span_is_a_test():
+def test_without_a_profile_a_span_costs_one_test():
     with_one = profiling.span("load", Kind.DATA)
     assert lines_of_profiling(lambda: with_one.__enter__()) <= 3
 
@@ -211,7 +211,7 @@ def test_live_arrays_are_those_made_in_the_block_with_the_lines_that_made_them()
     assert line != line_of_program
 
 
-def test_a_view_has_no_memory_of_its_own():
+def test_a_view_needs_no_memory():
     x = rnp.ones((8, 4))
     with rune.debug.profile() as p:
         y = x.T
@@ -239,7 +239,7 @@ def test_arrays_of_a_device_are_counted_there():
     del y
 
 
-def test_live_arrays_of_the_process_name_the_lines_that_a_profile_knows():
+def test_live_arrays_of_the_process_name_the_lines_in_the_profile():
     with rune.debug.profile():
         line = next_line()
         x = rnp.zeros(12345) + 1
@@ -282,12 +282,12 @@ def test_the_file_has_the_fields_of_the_format(trace: dict[str, Any]):
 
 
 def test_every_row_of_the_file_is_named(trace: dict[str, Any]):
-    named = {(e["pid"], e["tid"]): e["args"]["name"] for e in events(trace, "M") if e["name"] == "thread_name"}
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events(trace, "M") if e["name"] == "thread_name"}
     groups = {e["pid"] for e in events(trace, "M") if e["name"] == "process_name"}
     for event in events(trace, "X"):
-        assert (event["pid"], event["tid"]) in named
+        assert (event["pid"], event["tid"]) in names
         assert event["pid"] in groups
-    assert {"cpu:0", threading.current_thread().name} <= set(named.values())
+    assert {"cpu:0", threading.current_thread().name} <= set(names.values())
 
 
 def test_events_of_a_row_are_nested_or_apart(trace: dict[str, Any]):
@@ -321,7 +321,7 @@ def test_memory_is_a_counter_in_the_file(trace: dict[str, Any]):
     assert all(isinstance(e["args"]["bytes"], int) and e["args"]["bytes"] >= 0 for e in counters)
 
 
-def test_a_detail_that_is_no_number_leaves_the_file_readable(tmp_path: Path):
+def test_a_detail_that_is_not_a_number_leaves_the_file_readable(tmp_path: Path):
     with rune.debug.profile() as p, rune.profiler.TraceAnnotation("step", loss=float("nan")):
         pass
     text = p.save(tmp_path / "trace.json").read_text()

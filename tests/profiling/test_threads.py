@@ -1,4 +1,4 @@
-"""What a profile says of threads: what computed, what waited, and what was Python between calls."""
+"""Threads in a profile: computation, waiting, and Python between calls."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_python_before_and_after_counts_within_the_window():
     assert (python.kind, python.seconds, call.kind, call.seconds) == (Kind.PYTHON, 9.0, Kind.PROGRAM, 1.0)
 
 
-def test_what_the_clock_of_the_thread_does_not_count_was_waited():
+def test_time_that_the_threads_clock_does_not_count_is_waiting():
     (total,) = times(pieces([named(Kind.DATA, 1.0, 5.0, 1.5)], {}))
     assert (total.seconds, total.processor, total.waiting) == (4.0, 1.5, 2.5)
 
@@ -121,9 +121,9 @@ def test_the_pieces_of_the_main_thread_are_the_time_of_the_profile():
                 f(rnp.ones(7) + number)
             time.sleep(0.002)
     name = threading.current_thread().name
-    mine = [t for t in p.threads if t.thread == name]
-    assert {t.kind for t in mine} >= {Kind.PYTHON, Kind.PROGRAM, Kind.EAGER, Kind.TRACE, Kind.COMPILE}
-    assert math.isclose(sum(t.seconds for t in mine), p.seconds, abs_tol=1e-6)
+    times = [t for t in p.threads if t.thread == name]
+    assert {t.kind for t in times} >= {Kind.PYTHON, Kind.PROGRAM, Kind.EAGER, Kind.TRACE, Kind.COMPILE}
+    assert math.isclose(sum(t.seconds for t in times), p.seconds, abs_tol=1e-6)
 
 
 def test_a_sleep_between_calls_is_python_that_waits():
@@ -133,7 +133,7 @@ def test_a_sleep_between_calls_is_python_that_waits():
     assert total.waiting >= 0.02
 
 
-def test_time_after_the_last_event_that_is_remembered_is_nobodys(monkeypatch: pytest.MonkeyPatch):
+def test_time_after_the_last_remembered_event_belongs_to_no_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("rune.profiling.profile.MOST_EVENTS", 2)
     with rune.debug.profile() as p:
         for _ in range(3):
@@ -143,7 +143,7 @@ def test_time_after_the_last_event_that_is_remembered_is_nobodys(monkeypatch: py
     assert sum(t.seconds for t in p.threads) <= p.seconds - 0.01
 
 
-def test_an_event_that_ends_after_its_profile_is_not_told():
+def test_an_event_that_ends_after_its_profile_is_not_recorded():
     with rune.debug.profile() as p:
         block = profiling.span("late", Kind.DATA)
         block.__enter__()
@@ -174,11 +174,13 @@ def test_time_in_a_callback_is_not_that_of_the_program():
     f = rune.jit(lambda x: rune.pure_callback(sleepy, x, x) + 1)
     with rune.debug.profile() as p:
         f(rnp.ones(5))
-    spent = {t.kind: t.seconds for t in p.threads}
-    assert math.isclose(spent[Kind.PROGRAM] + spent[Kind.CALLBACK] + spent[Kind.WAIT], p.plans[0].seconds, abs_tol=1e-6)
+    seconds = {t.kind: t.seconds for t in p.threads}
+    assert math.isclose(
+        seconds[Kind.PROGRAM] + seconds[Kind.CALLBACK] + seconds[Kind.WAIT], p.plans[0].seconds, abs_tol=1e-6
+    )
 
 
-def test_a_callback_tells_how_long_it_waited_for_the_interpreter(busy_interpreter: None):
+def test_a_callback_reports_how_long_it_waited_for_the_interpreter(busy_interpreter: None):
     # While the sum is computed the other thread takes the interpreter.
     result = rune.ShapeDtypeStruct((), "float32")
     f = rune.jit(lambda x: rune.pure_callback(sleepy, result, rnp.sum(rnp.sin(x) * rnp.cos(x))))
@@ -194,7 +196,7 @@ def test_a_callback_tells_how_long_it_waited_for_the_interpreter(busy_interprete
     assert longest.processor < 0.5 * longest.seconds
 
 
-def test_nobody_waits_long_for_a_free_interpreter():
+def test_waits_for_a_free_interpreter_are_short():
     f = rune.jit(lambda x: rune.pure_callback(sleepy, x, x) + 1)
     with rune.debug.profile() as p:
         for _ in range(5):
@@ -205,7 +207,7 @@ def test_nobody_waits_long_for_a_free_interpreter():
 # --- threads ----------------------------------------------------------------------------------
 
 
-def test_workers_of_a_pipeline_have_rows_of_their_own():
+def test_workers_of_a_pipeline_have_their_own_rows():
     pipeline = data.sequence(range(40)).map(lambda n: np.full(3, n), workers=2).batch(5).prefetch()
     with rune.debug.profile() as p:
         for _ in pipeline:

@@ -1,4 +1,4 @@
-"""Every sampler beside the distribution of SciPy that it should have.
+"""Every sampler with its distribution in SciPy.
 
 `draw(key, shape)` draws; `support` is the closed interval in which all numbers lie. Parameters are
 chosen so that no number is special.

@@ -1,4 +1,4 @@
-"""The generators written a second time, with Python's integers, one element after the other."""
+"""The generators written a second time, with Python's integers, element by element."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def random_bits(keys: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.ndarra
     """The meaning of the primitive."""
 
     def one(key: Key, position: int) -> int:
-        first, second, mixed = _sample(_impl(keys), key, position)
-        return first * WORD + second if dtype == np.uint64 else mixed % 2 ** (8 * dtype.itemsize)
+        first, second, xor = _sample(_impl(keys), key, position)
+        return first * WORD + second if dtype == np.uint64 else xor % 2 ** (8 * dtype.itemsize)
 
     return _filled(keys, shape, dtype, one)
 
@@ -130,8 +130,8 @@ def _words(cipher: Callable[..., tuple[int, ...]], *words: int) -> tuple[int, in
 def _word(cipher: Callable[..., tuple[int, ...]], number: int) -> Callable[..., np.ndarray]:
     def meaning(*words: np.ndarray) -> np.ndarray:
         rows = zip(*(w.ravel().tolist() for w in np.broadcast_arrays(*words)), strict=True)
-        computed = [_words(cipher, *row)[number] for row in rows]
-        return np.array(computed, np.uint32).reshape(np.broadcast_shapes(*map(np.shape, words)))
+        results = [_words(cipher, *row)[number] for row in rows]
+        return np.array(results, np.uint32).reshape(np.broadcast_shapes(*map(np.shape, words)))
 
     return meaning
 

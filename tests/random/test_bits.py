@@ -29,7 +29,7 @@ each_impl = pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
 SEEDS = st.integers(0, 2**64 - 1)
 
 
-def test_bits_depend_on_the_position_in_row_major_order_alone():
+def test_bits_depend_only_on_the_position_in_row_major_order():
     key = random.key(0)
     flat = np.asarray(random.bits(key, (12,)))
 
@@ -50,8 +50,8 @@ def test_narrow_bits_are_the_low_ones_of_a_word(width: str):
 
 @given(seed=SEEDS)
 def test_every_bit_is_set_half_of_the_time(seed: int):
-    drawn = np.asarray(random.bits(random.key(seed), (4096,)))
-    share = [(drawn >> b & 1).mean() for b in range(32)]
+    sample = np.asarray(random.bits(random.key(seed), (4096,)))
+    share = [(sample >> b & 1).mean() for b in range(32)]
 
     # Six standard deviations of 1/128.
     assert max(abs(s - 0.5) for s in share) < 6 / 128
@@ -109,8 +109,8 @@ def test_one_key_in_all_lanes_gives_the_same_bits_in_all_lanes():
 @each_impl
 def test_bits_are_the_same_on_every_executor(device: str, impl: str):
     key = random.key(2**40 + 3, impl=impl)
-    supported = device_named(device).target.dtypes
-    for width in ("uint8", "uint32", *(("uint64",) if dtypes.u64 in supported else ())):
+    device_dtypes = device_named(device).target.dtypes
+    for width in ("uint8", "uint32", *(("uint64",) if dtypes.u64 in device_dtypes else ())):
         expected = np.asarray(random.bits(key, (3, 50), width))
 
         bits = rune.jit(lambda k, w=width: random.bits(k, (3, 50), w), device=device)(key)
@@ -119,7 +119,7 @@ def test_bits_are_the_same_on_every_executor(device: str, impl: str):
 
 
 @on_every_executor
-def test_what_is_made_of_bits_by_exact_arithmetic_is_the_same_on_every_executor(device: str):
+def test_draws_by_exact_arithmetic_are_the_same_on_every_executor(device: str):
     key = random.key(9)
 
     def drawn(key: Any) -> Any:
@@ -152,8 +152,8 @@ def test_samplers_that_loop_run_on_every_executor(device: str):
 
 def equations(program: Program) -> list[Equation]:
     """Those of a program and of the programs in it."""
-    nested = [e for eq in program.equations for p in subprograms(eq) for e in equations(p)]
-    return [*program.equations, *nested]
+    inner = [e for eq in program.equations for p in subprograms(eq) for e in equations(p)]
+    return [*program.equations, *inner]
 
 
 def test_generation_stays_one_equation_until_the_program_is_lowered():
@@ -191,10 +191,10 @@ def test_a_symbolic_size_draws_as_its_number_does():
 def test_dtypes_of_uniform_numbers_keep_their_own_mantissa():
     key = random.key(4)
     for dtype, step in (("float16", 2**-10), ("bfloat16", 2**-7), ("float32", 2**-23)):
-        drawn = random.uniform(key, (2000,), dtype)
+        sample = random.uniform(key, (2000,), dtype)
 
-        numbers = np.asarray(drawn).astype(np.float64)
-        assert drawn.dtype == dtypes.as_dtype(dtype)
+        numbers = np.asarray(sample).astype(np.float64)
+        assert sample.dtype == dtypes.as_dtype(dtype)
         assert numbers.min() >= 0
         assert numbers.max() < 1
         assert (numbers / step == np.round(numbers / step)).all()

@@ -1,4 +1,4 @@
-"""Positions and counts have the default integer dtype in JAX, also where that has 64 bits."""
+"""Positions and counts have the default integer dtype, as in JAX, even if it has 64 bits."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ DRAWS: dict[str, Callable[[rune.Array], rune.Array]] = {
 def test_counts_are_wide_where_integers_are(name: str):
     with rune.enable_x64():
         eager = DRAWS[name](rune.random.key(1))
-        compiled = rune.jit(DRAWS[name])(rune.random.key(1))
+        result = rune.jit(DRAWS[name])(rune.random.key(1))
 
-    assert (eager.dtype, compiled.dtype) == (rnp.int64, rnp.int64)
+    assert (eager.dtype, result.dtype) == (rnp.int64, rnp.int64)
 
 
 @pytest.mark.parametrize("name", DRAWS)

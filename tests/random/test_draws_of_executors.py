@@ -1,7 +1,7 @@
-"""Draws of one key on the executors beside the CPU: how many ulps they may be apart.
+"""Draws of one key on executors other than the CPU: the ulps by which they may differ.
 
-Bits are the same everywhere, and so is what exact arithmetic makes of them; what functions of
-floats make of them differs by the ulps in docs/accuracy.md. Numbers in closed form come from one
+Bits are the same everywhere, and so are numbers made from them by exact arithmetic; functions of
+floats differ by the ulps in docs/accuracy.md. Numbers in closed form come from one
 program for each executor; of those drawn by rejection, whose loops take seconds to compile, a
 sample is tried (RUNE_TEST_WHOLE=1 tries all).
 """
@@ -76,8 +76,8 @@ def in_closed_form(device: str) -> dict[str, np.ndarray]:
 def assert_near(case: Case, expected: np.ndarray, actual: np.ndarray):
     """Within what the page says of the distribution."""
     assert expected.dtype == actual.dtype == dtypes.f32
-    beside = np.abs(expected.astype(np.float64) - actual)
-    apart = {DRAW: ulp_distance(expected, actual).max(), ONE_PLUS: (beside / np.spacing(1 + np.abs(expected))).max()}
+    distance = np.abs(expected.astype(np.float64) - actual)
+    apart = {DRAW: ulp_distance(expected, actual).max(), ONE_PLUS: (distance / np.spacing(1 + np.abs(expected))).max()}
 
     row = bars("Draws")[sampler(case)]
     assert not {kind: ulps for kind, ulps in apart.items() if ulps > row[kind]}
@@ -89,7 +89,7 @@ def test_the_page_has_a_row_for_every_distribution_of_floats():
 
 @on_every_executor
 @pytest.mark.parametrize("case", CLOSED, ids=str)
-def test_numbers_in_closed_form_are_as_near_those_of_the_cpu_as_the_page_says(case: Case, device: str):
+def test_numbers_in_closed_form_are_as_near_those_of_the_cpu_as_documented(case: Case, device: str):
     assert_near(case, in_closed_form("cpu:0")[case.name], in_closed_form(device)[case.name])
 
 
@@ -100,7 +100,7 @@ def test_whole_numbers_are_those_of_the_cpu(case: Case, device: str):
 
 
 @pytest.mark.parametrize("pair", one_in(16, REJECTED))
-def test_numbers_drawn_by_rejection_are_as_near_those_of_the_cpu_as_the_page_says(pair: str):
+def test_numbers_drawn_by_rejection_are_as_near_those_of_the_cpu_as_documented(pair: str):
     name, device = pair.rsplit(" on ", 1)
     case = next(c for c in FLOATS if c.name == name)
 

@@ -1,8 +1,7 @@
-"""Arrays of keys are arrays: what moves elements moves keys, as NumPy moves the rows of their data.
+"""Arrays of keys are arrays: operations that move elements move keys, as NumPy moves their data.
 
-The words of a key are an axis of `key_data` alone. Whatever moves keys must do to the data of all
-keys what NumPy does, the last axis of the data left alone.
-"""
+The words of a key are an axis of `key_data` only. An operation that moves keys must move the data
+of all keys as NumPy does, with the last axis unchanged."""
 
 from __future__ import annotations
 
@@ -171,7 +170,7 @@ def test_keys_are_arrays_to_isinstance(around: Any):
     assert answers == [True]
 
 
-def test_key_arrays_say_their_shape_and_size():
+def test_key_arrays_have_a_shape_and_a_size():
     assert (rnp.shape(KEYS), rnp.ndim(KEYS), KEYS.size, len(KEYS)) == ((2, 3), 2, 6, 2)
     assert (KEYS.dtype.name, KEYS.dtype.itemsize, KEYS.itemsize, KEYS.nbytes) == ("key<fry>", 8, 8, 48)
     assert (KEYS.device.name, KEYS.devices(), KEYS.is_deleted()) == ("cpu:0", {KEYS.device}, False)
@@ -197,7 +196,7 @@ def test_a_key_is_one_leaf_of_a_tree():
     assert paths == ["['a']", "['b'][0]"]
 
 
-def test_the_dtype_of_keys_is_of_a_kind_of_its_own():
+def test_the_dtype_of_keys_has_its_own_kind():
     kinds = (rune.dtypes.prng_key, rune.dtypes.extended, np.number)
 
     assert [rnp.issubdtype(KEYS.dtype, kind) for kind in kinds] == [True, True, False]
@@ -274,7 +273,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("around", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_keys_are_no_numbers(name: str, around: Any):
+def test_keys_are_not_numbers(name: str, around: Any):
     with pytest.raises(DtypeError, match=r"key<fry>"):
         around(REFUSED[name])(KEYS)
 
@@ -282,6 +281,6 @@ def test_keys_are_no_numbers(name: str, around: Any):
 @pytest.mark.parametrize(
     "convert", [bool, int, float, np.asarray, np.array, lambda k: k.item(), lambda k: k.__buffer__(0)]
 )
-def test_a_key_is_no_number_of_pythons(convert: Any):
+def test_a_key_cannot_become_a_python_number(convert: Any):
     with pytest.raises(DtypeError, match=r"key<fry>\[\] as numbers\nhint: .*key_data"):
         convert(KEYS[0, 0])

@@ -1,4 +1,4 @@
-"""The check for keys used twice: it finds them wherever they go, and lets right programs pass.
+"""The check for keys used twice: it finds every reuse, and accepts correct programs.
 
 First two uses in eager code; then keys in arrays, jit, vmap, loops and branches; then programs in
 which every key is used once, all samplers among them.
@@ -28,9 +28,9 @@ def _checked() -> Iterator[None]:
 
 def reused(function: Callable[[], Any]) -> str:
     """The message of the error that the function raises."""
-    with pytest.raises(KeyReuseError) as caught:
+    with pytest.raises(KeyReuseError) as error:
         function()
-    return str(caught.value)
+    return str(error.value)
 
 
 def test_the_message_names_the_key_and_both_lines():
@@ -79,7 +79,7 @@ def test_an_element_of_an_array_is_the_key_that_it_is():
     reused(lambda: rune.vmap(random.uniform)(keys))
 
 
-def test_folding_in_is_no_use_but_the_key_that_comes_out_is_one_key():
+def test_folding_in_does_not_consume_the_key_and_gives_one_new_key():
     key = random.key(0)
     random.uniform(random.fold_in(key, 1))
     random.uniform(random.fold_in(key, 2))
@@ -109,11 +109,11 @@ def test_both_lines_inside_a_jitted_function_are_named():
 
 
 def test_two_calls_of_a_jitted_function_with_one_key_are_two_uses():
-    jitted = rune.jit(lambda k: random.uniform(k))
-    jitted(random.key(0))
+    draw = rune.jit(lambda k: random.uniform(k))
+    draw(random.key(0))
 
-    jitted(random.key(1))
-    reused(lambda: jitted(random.key(0)))
+    draw(random.key(1))
+    reused(lambda: draw(random.key(0)))
 
 
 def test_a_key_of_two_lanes_is_used_twice():
@@ -143,8 +143,8 @@ def test_the_branch_that_is_taken_uses_its_keys():
 
 def test_a_loop_that_splits_its_key_is_right():
     def step(key: Any, _: Any) -> Any:
-        next_key, used = random.split(key)
-        return next_key, random.uniform(used)
+        next_key, step_key = random.split(key)
+        return next_key, random.uniform(step_key)
 
     rune.jit(lambda k: rune.scan(step, k, None, length=5))(random.key(0))
 
@@ -164,8 +164,8 @@ def test_draws_without_a_key_never_use_one_twice():
 def test_lanes_of_a_while_loop_that_have_finished_use_no_key():
     def until(limit: Any, key: Any) -> Any:
         def step(state: Any) -> Any:
-            next_key, used = random.split(state[1])
-            return state[0] + random.uniform(used), next_key
+            next_key, key = random.split(state[1])
+            return state[0] + random.uniform(key), next_key
 
         return rune.while_loop(lambda s: s[0] < limit, step, (0.0, key))[0]
 

@@ -1,4 +1,4 @@
-"""Keys: the words of JAX, and arrays of keys that go through transformations as arrays do.
+"""Keys: the words of JAX, and arrays of keys under transformations.
 
 First the words against stored vectors; then what seeds, positions and shapes mean; then keys as
 trees under vmap, jit and grad; last what is refused.
@@ -51,9 +51,9 @@ def test_all_64_bits_of_a_seed_count(seed: int):
 
 @given(seed=st.integers(-(2**31), 2**31 - 1))
 def test_an_integer_array_is_the_seed_that_its_number_is(seed: int):
-    traced = rune.jit(random.key)(np.int32(seed))
+    key = rune.jit(random.key)(np.int32(seed))
 
-    same(words(random.key(seed)), words(traced))
+    same(words(random.key(seed)), words(key))
     same(words(random.key(seed)), words(random.key(np.int64(seed))))
 
 
@@ -98,7 +98,7 @@ def test_a_seed_of_more_than_64_bits_is_refused(seed: int):
 
 
 @pytest.mark.parametrize("seed", [1.5, "x", True, np.arange(2), random.key(0)])
-def test_what_is_no_integer_is_no_seed(seed: Any):
+def test_a_seed_that_is_not_an_integer_is_refused(seed: Any):
     with pytest.raises(ArgumentError, match=r"cannot use .* as a seed"):
         random.key(seed)
 
@@ -191,8 +191,8 @@ def test_a_key_prints_its_words():
 def test_keys_are_copied_and_pickled():
     keys = random.split(random.key(0), 2)
 
-    for copied in (copy.deepcopy(keys), pickle.loads(pickle.dumps(keys))):
-        assert np.asarray(copied == keys).all()
+    for twin in (copy.deepcopy(keys), pickle.loads(pickle.dumps(keys))):
+        assert np.asarray(twin == keys).all()
 
 
 # --- keys in transformations ------------------------------------------------------------------
@@ -200,11 +200,11 @@ def test_keys_are_copied_and_pickled():
 
 def test_a_key_array_is_one_leaf_of_its_own_shape():
     keys = random.split(random.key(0), (4, 3))
-    stacked = tree.map(lambda *k: rnp.stack(k), keys[0], keys[1])
+    stack = tree.map(lambda *k: rnp.stack(k), keys[0], keys[1])
 
     assert [leaf is keys for leaf in tree.leaves({"a": keys})] == [True]
     assert tree.structure(keys) == tree.structure(0)
-    same(words(keys[:2]), words(stacked))
+    same(words(keys[:2]), words(stack))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -250,7 +250,7 @@ def test_a_jitted_function_takes_and_returns_keys_and_is_traced_once():
     assert key.dtype == random.key_dtype()
 
 
-def test_a_key_is_no_argument_of_differentiation():
+def test_a_key_cannot_be_differentiated():
     def loss(x: Any, key: Any) -> Any:
         return rnp.sum(x * random.uniform(key, (3,)))
 
@@ -263,7 +263,7 @@ def test_a_key_is_no_argument_of_differentiation():
 
 
 @pytest.mark.parametrize("key", [0, None, (3,), np.array([1, 2], np.float32), np.array([1, 2, 3], np.uint32), "key"])
-def test_what_is_no_key_is_refused_with_a_hint(key: Any):
+def test_a_value_that_is_not_a_key_is_refused_with_a_hint(key: Any):
     with pytest.raises(ArgumentError, match=r"split: cannot use .* as a key"):
         random.split(key)
 

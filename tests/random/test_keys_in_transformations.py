@@ -1,8 +1,8 @@
 """Keys pass through every transformation as arrays do, and have no derivative.
 
-What a loop, a branch or a batch does with keys is what Python does with them one by one; the words
-of keys made by JAX 0.10.2 say what those are (test_keys.py). Then derivatives beside keys, whose
-tangents are float0; types without values, buffers, callbacks; and every executor.
+A loop, a branch or a batch handles keys as Python does one by one; test_keys.py compares the words
+of keys with those of JAX 0.10.2. Then derivatives with keys among the arguments, whose tangents are
+float0; types without values, buffers, callbacks; and every executor.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def words(keys: Any) -> np.ndarray:
 
 
 def chain(key: Any, count: int) -> list[Any]:
-    """The key, and what comes of splitting it so many times."""
+    """The key, and the keys from splitting it so many times."""
     keys = [key]
     for _ in range(count):
         keys.append(random.split(keys[-1])[0])
@@ -45,10 +45,10 @@ def test_a_scan_carries_takes_and_gives_keys(around: Any):
     def step(carry: Any, row: Any) -> Any:
         return random.split(carry)[0], (carry, row[::-1])
 
-    last, (carried, rows) = around(lambda ks: lax.scan(step, ks[0, 0], ks))(KEYS)
+    last, (carries, rows) = around(lambda ks: lax.scan(step, ks[0, 0], ks))(KEYS)
 
     first, second, third = chain(KEYS[0, 0], 2)
-    same([words(third), words(rnp.stack([first, second]))], [words(last), words(carried)])
+    same([words(third), words(rnp.stack([first, second]))], [words(last), words(carries)])
     same(words(KEYS)[:, ::-1], words(rows))
 
 
@@ -127,20 +127,20 @@ def _slope(x: float, key: Any) -> float:
 
 
 def _ruled_forward() -> Any:
-    ruled = rune.custom_jvp(_noise)
-    ruled.defjvp(lambda p, t: (_noise(*p), t[0] * rnp.cos(p[0] * random.normal(p[1])) * random.normal(p[1])))
-    return ruled
+    operation = rune.custom_jvp(_noise)
+    operation.defjvp(lambda p, t: (_noise(*p), t[0] * rnp.cos(p[0] * random.normal(p[1])) * random.normal(p[1])))
+    return operation
 
 
 def _ruled_backward() -> Any:
-    ruled = rune.custom_vjp(_noise)
+    operation = rune.custom_vjp(_noise)
 
     def backward(residuals: Any, ct: Any) -> Any:
         x, key = residuals
         return ct * rnp.cos(x * random.normal(key)) * random.normal(key), None
 
-    ruled.defvjp(lambda x, key: (_noise(x, key), (x, key)), backward)
-    return ruled
+    operation.defvjp(lambda x, key: (_noise(x, key), (x, key)), backward)
+    return operation
 
 
 DIFFERENTIATED = {
@@ -156,7 +156,7 @@ DIFFERENTIATED = {
 
 @pytest.mark.parametrize("name", DIFFERENTIATED)
 @each_way
-def test_a_gradient_goes_past_a_key(name: str, around: Any):
+def test_a_gradient_skips_a_key_among_the_arguments(name: str, around: Any):
     gradient = around(rune.grad(DIFFERENTIATED[name]()))(0.7, KEYS[1, 2])
 
     near(_slope(0.7, KEYS[1, 2]), gradient, relative=1e-5, why="f32")
@@ -240,8 +240,8 @@ def test_every_executor_moves_and_splits_keys(device: str):
             one, other = random.split(key)
             return buffer.at[0, number].set(one), rnp.where(number > 1, one, other)
 
-        buffer, drawn = lax.scan(step, keys, keys[1])
-        return buffer, drawn, keys == keys[0], random.bits(drawn[0], (3,))
+        buffer, choices = lax.scan(step, keys, keys[1])
+        return buffer, choices, keys == keys[0], random.bits(choices[0], (3,))
 
     results = rune.jit(run, device=device)(KEYS, 2)
 

@@ -81,7 +81,7 @@ NESTS = st.recursive(
 
 @COMPILING
 @given(seed=SEEDS, nest=NESTS, kind=st.sampled_from(TRANSPARENT))
-def test_what_runs_once_draws_what_it_draws_alone(seed: int, nest: Nest, kind: str):
+def test_a_nest_that_runs_once_draws_what_it_draws_alone(seed: int, nest: Nest, kind: str):
     with random.seed(seed):
         expected = rows(keys_of(nest)), drawn(1)
     with random.seed(seed):
@@ -105,7 +105,7 @@ def test_a_lane_or_step_draws_as_under_the_seed_folded_with_its_number(seed, nes
 
 @COMPILING
 @given(seed=SEEDS, counts=st.lists(st.integers(0, 3), min_size=2, max_size=4), data=st.data())
-def test_whichever_branch_is_taken_what_follows_is_the_same(seed, counts, data):
+def test_draws_after_a_switch_are_the_same_for_every_branch(seed, counts, data):
     branch_number = data.draw(st.integers(0, len(counts) - 1))
 
     def branch(count: int) -> Any:
@@ -184,6 +184,6 @@ def test_outside_of_a_seed_a_nest_that_is_traced_is_an_error_if_it_draws(nest, s
     if not draws(nest):
         assert KINDS[staged](nest) == []
         return
-    with pytest.raises(UnhandledEffect, match="draw: cannot draw without a key") as caught:
+    with pytest.raises(UnhandledEffect, match="draw: cannot draw without a key") as error:
         KINDS[staged](nest)
-    assert "with rune.random.seed(0):" in str(caught.value)
+    assert "with rune.random.seed(0):" in str(error.value)

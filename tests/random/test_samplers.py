@@ -60,11 +60,11 @@ def test_choices_and_counts_are_those_of_jax(name: str):
 @pytest.mark.parametrize("name", calls.CLOSE)
 def test_functions_of_uniform_numbers_are_close_to_those_of_jax(name: str):
     expected = answers()[name]
-    drawn = np.asarray(calls.CLOSE[name](random))
+    sample = np.asarray(calls.CLOSE[name](random))
 
-    assert expected.dtype == drawn.dtype
+    assert expected.dtype == sample.dtype
     limit = 1e-3 if expected.dtype.itemsize == 2 else 2e-5
-    near(expected, drawn, relative=limit, why="two approximations of one function; cancellation")
+    near(expected, sample, relative=limit, why="two approximations of one function; cancellation")
 
 
 # --- distributions ----------------------------------------------------------------------------
@@ -72,24 +72,24 @@ def test_functions_of_uniform_numbers_are_close_to_those_of_jax(name: str):
 
 @each_case
 def test_every_number_lies_in_the_support(case: Case):
-    drawn = numbers(case)
+    sample = numbers(case)
 
-    assert not np.isnan(drawn).any()
-    assert drawn.min() >= case.support[0]
-    assert drawn.max() <= case.support[1]
+    assert not np.isnan(sample).any()
+    assert sample.min() >= case.support[0]
+    assert sample.max() <= case.support[1]
 
 
 @each_case
 def test_mean_and_variance_are_those_of_the_distribution(case: Case):
-    drawn = numbers(case)
+    sample = numbers(case)
     mean, variance, kurtosis = (float(x) for x in case.law.stats("mvk"))
     if not np.isfinite(variance):
-        assert abs(np.median(drawn) - case.law.median()) < 0.05
+        assert abs(np.median(sample) - case.law.median()) < 0.05
         return
     spread = np.sqrt(variance / COUNT)
-    assert abs(drawn.mean() - mean) < 5 * spread
+    assert abs(sample.mean() - mean) < 5 * spread
     if np.isfinite(kurtosis):
-        assert abs(drawn.var() / variance - 1) < 5 * np.sqrt((kurtosis + 2) / COUNT) + 1e-3
+        assert abs(sample.var() / variance - 1) < 5 * np.sqrt((kurtosis + 2) / COUNT) + 1e-3
 
 
 @pytest.mark.parametrize("case", CONTINUOUS, ids=str)
@@ -99,16 +99,18 @@ def test_the_distribution_function_is_that_of_the_distribution(case: Case):
 
 @pytest.mark.parametrize("case", DISCRETE, ids=str)
 def test_every_value_comes_as_often_as_it_should(case: Case):
-    drawn = numbers(case)
-    values, counts = np.unique(drawn, return_counts=True)
+    sample = numbers(case)
+    values, counts = np.unique(sample, return_counts=True)
     expected = case.law.pmf(values) * COUNT
     common = expected >= 5  # the test needs so many of each
 
     others = COUNT - counts[common].sum(), COUNT - expected[common].sum()
-    observed, wanted = (np.append(a[common], b) for a, b in ((counts, others[0]), (expected, others[1])))
-    keep = wanted > 1e-9
-    assert (observed[~keep] == 0).all()
-    statistic = ((observed - wanted)[keep] ** 2 / wanted[keep]).sum()
+    observed_counts, expected_counts = (
+        np.append(a[common], b) for a, b in ((counts, others[0]), (expected, others[1]))
+    )
+    keep = expected_counts > 1e-9
+    assert (observed_counts[~keep] == 0).all()
+    statistic = ((observed_counts - expected_counts)[keep] ** 2 / expected_counts[keep]).sum()
     assert stats.chi2.sf(statistic, keep.sum() - 1) > 1e-3
 
 
@@ -117,9 +119,9 @@ PUBLIC |= {"permutation", "choice"}  # functions that use samplers
 
 
 def test_there_are_forty_samplers_and_each_has_its_distribution():
-    tested = {c.name.split()[0] for c in SAMPLERS}
+    names = {c.name.split()[0] for c in SAMPLERS}
 
-    assert tested == PUBLIC - {"bits"}  # which are tested bit for bit
+    assert names == PUBLIC - {"bits"}  # which are tested bit for bit
     assert len(PUBLIC) >= 40
 
 
@@ -134,7 +136,7 @@ def test_the_page_on_random_numbers_names_every_sampler():
 
 
 @pytest.mark.parametrize("case", one_in(4, SAMPLERS), ids=str)
-def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_alone(case: Case):
+def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_by_itself(case: Case):
     alone = numbers(case), np.asarray(case.draw(KEY, (COUNT,))).astype(np.float64)
     keys = rune.tree.map(lambda *words: rnp.stack(words), key_of(case), KEY)
 
@@ -157,11 +159,11 @@ OF_A_SHAPE = {
 
 @pytest.mark.parametrize("name", OF_A_SHAPE)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_the_dtype_is_the_one_asked_for(name: str, dtype: str):
-    drawn = OF_A_SHAPE[name](KEY, (50,), dtype)
+def test_the_dtype_is_the_requested_one(name: str, dtype: str):
+    sample = OF_A_SHAPE[name](KEY, (50,), dtype)
 
-    assert drawn.dtype == dtypes.as_dtype(dtype)
-    assert np.isfinite(np.asarray(drawn).astype(np.float64)).all()
+    assert sample.dtype == dtypes.as_dtype(dtype)
+    assert np.isfinite(np.asarray(sample).astype(np.float64)).all()
 
 
 def test_a_64_bit_parameter_makes_64_bit_numbers():
@@ -174,9 +176,9 @@ def test_a_64_bit_parameter_makes_64_bit_numbers():
 
 
 def test_numbers_are_never_weak():
-    drawn = (random.uniform(KEY), random.pareto(KEY, 2.0), random.randint(KEY, (), 0, 5))
+    sample = (random.uniform(KEY), random.pareto(KEY, 2.0), random.randint(KEY, (), 0, 5))
 
-    assert not any(x.type.weak for x in drawn)
+    assert not any(x.type.weak for x in sample)
 
 
 def test_parameters_broadcast_to_the_shape():
@@ -189,9 +191,9 @@ def test_parameters_broadcast_to_the_shape():
 
 def test_a_parameter_is_per_element():
     scales = rnp.array([1.0, 100.0])
-    drawn = np.asarray(random.rayleigh(KEY, scales, (1000, 2)))
+    sample = np.asarray(random.rayleigh(KEY, scales, (1000, 2)))
 
-    ratio = drawn[:, 1].mean() / drawn[:, 0].mean()
+    ratio = sample[:, 1].mean() / sample[:, 0].mean()
     assert 80 < ratio < 120
 
 
@@ -230,8 +232,8 @@ def test_numbers_are_differentiable_in_their_parameters(name: str):
 
     jacobian = rune.jacfwd(lambda p: draw(KEY, p))(at)
 
-    ahead, behind = (np.asarray(draw(KEY, at + s)) for s in (h, -h))
-    near((ahead - behind) / (2 * h), np.asarray(jacobian), relative=1e-5, why="central differences")
+    upper, lower = (np.asarray(draw(KEY, at + s)) for s in (h, -h))
+    near((upper - lower) / (2 * h), np.asarray(jacobian), relative=1e-5, why="central differences")
 
 
 def _at_fixed_probability(a: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -252,9 +254,9 @@ def test_the_derivative_of_a_gamma_number_keeps_its_probability(a: float):
     def draw(a: Any) -> Any:
         return random.gamma(KEY, a)
 
-    drawn, slopes = rune.jvp(draw, (parameters,), (rnp.ones_like(parameters),))
+    sample, slopes = rune.jvp(draw, (parameters,), (rnp.ones_like(parameters),))
 
-    x = np.asarray(drawn)
+    x = np.asarray(sample)
     expected = _at_fixed_probability(np.asarray(parameters), x)
     is_smooth = x > 1e-12  # below it SciPy's quantiles are no longer smooth
     near(expected[is_smooth], np.asarray(slopes)[is_smooth], relative=1e-6, why="central differences")
@@ -303,7 +305,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_parameter_out_of_range_ends_every_loop_and_says_so(name: str):
+def test_a_parameter_out_of_range_ends_every_loop_with_the_error_value(name: str):
     draw, values, expected = OUTSIDE[name]
 
     for value in values:
@@ -324,16 +326,16 @@ EDGES = [
 
 
 @pytest.mark.parametrize("number", range(len(EDGES)))
-def test_at_the_edge_of_their_range_parameters_leave_what_they_must(number: int):
+def test_samples_stay_in_range_for_parameters_at_the_edge_of_theirs(number: int):
     draw, least, most = EDGES[number]
 
-    drawn = np.asarray(draw()).astype(np.float64)
+    sample = np.asarray(draw()).astype(np.float64)
 
-    assert drawn.min() >= least
-    assert drawn.max() <= most
+    assert sample.min() >= least
+    assert sample.max() <= most
 
 
-def test_a_number_drawn_by_rejection_depends_on_its_position_alone():
+def test_a_number_drawn_by_rejection_depends_only_on_its_position():
     for draw in (
         lambda s: random.vonmises(KEY, 0.0, 2.0, s),
         lambda s: random.hypergeometric(KEY, 20, 30, 10, s),
@@ -381,20 +383,20 @@ def test_a_shape_in_the_place_of_the_key_is_refused_with_a_hint():
 
 def test_the_interval_of_uniform_is_half_open_after_rounding():
     low, high = 1.0, float(np.nextafter(np.float32(1), np.float32(2)))
-    drawn = np.asarray(random.uniform(KEY, (1000,), minval=low, maxval=high))
+    sample = np.asarray(random.uniform(KEY, (1000,), minval=low, maxval=high))
 
-    close(np.float32(1.0), drawn.min(), ulps=0, why="two numbers at most")
-    assert drawn.max() <= high
+    close(np.float32(1.0), sample.min(), ulps=0, why="two numbers at most")
+    assert sample.max() <= high
 
 
-@pytest.mark.parametrize("ones", [(1,), (1, 1, 1)])
-def test_one_number_takes_the_axes_of_its_bounds_if_they_are_all_1(ones):
+@pytest.mark.parametrize("shape", [(1,), (1, 1, 1)])
+def test_one_number_takes_the_axes_of_its_bounds_if_they_are_all_1(shape):
     key = random.key(3)
-    low, high = np.full(ones, 2.0, np.float32), np.full(ones, 5.0, np.float32)
+    low, high = np.full(shape, 2.0, np.float32), np.full(shape, 5.0, np.float32)
 
-    drawn = random.uniform(key, (), np.float32, low, high)
+    sample = random.uniform(key, (), np.float32, low, high)
 
-    assert drawn.shape == ones
-    np.testing.assert_array_equal(np.asarray(drawn).ravel(), np.asarray(random.uniform(key, (), np.float32, 2.0, 5.0)))
+    assert sample.shape == shape
+    np.testing.assert_array_equal(np.asarray(sample).ravel(), np.asarray(random.uniform(key, (), np.float32, 2.0, 5.0)))
     with pytest.raises(ShapeError, match="broadcast"):
         random.uniform(key, (), np.float32, np.zeros(3), 1.0)

@@ -36,7 +36,7 @@ def rows(keys: list[Any]) -> np.ndarray:
 
 
 def noise(x: Any) -> Any:
-    """Two draws, of which the second depends on the number of the first."""
+    """Two draws; the second depends on the number of the first."""
     return x * random.uniform(shape=(3,)) + random.normal(shape=(3,))
 
 
@@ -87,7 +87,7 @@ def test_the_innermost_seed_answers():
         same(drawn(1), outer)
 
 
-def test_a_second_block_of_one_stream_goes_on_where_the_first_stopped():
+def test_a_second_block_of_one_stream_continues_where_the_first_stopped():
     stream = random.seed(0)
     with stream:
         first = drawn(2)
@@ -143,14 +143,14 @@ def test_a_name_given_twice_is_an_error_with_both_lines():
 
 
 def test_a_name_in_a_jitted_function_counts_at_every_call():
-    named = rune.jit(lambda x: x + random.uniform(name="a"))
+    draw = rune.jit(lambda x: x + random.uniform(name="a"))
     with random.seed(0):
-        named(0.0)
+        draw(0.0)
         with pytest.raises(ArgumentError, match="cannot name two draws 'a'"):
-            named(0.0)
+            draw(0.0)
     for step in range(2):
         with random.seed(0).fold(step):
-            named(0.0)
+            draw(0.0)
 
 
 def test_a_name_and_a_key_are_refused_together():
@@ -168,29 +168,29 @@ def test_a_jitted_function_draws_as_the_function_itself(seed: int, before: int):
         drawn(before)
         expected = [np.asarray(noise(2.0)), np.asarray(noise(3.0)), drawn(1)]
 
-    jitted = rune.jit(noise)
+    program = rune.jit(noise)
     with random.seed(seed):
         drawn(before)
-        numbers = [np.asarray(jitted(2.0)), np.asarray(jitted(3.0)), drawn(1)]
+        numbers = [np.asarray(program(2.0)), np.asarray(program(3.0)), drawn(1)]
 
     same(expected, numbers)
 
 
-def test_a_jitted_function_is_traced_once_whatever_the_seed_and_the_number_of_the_draw():
+def test_a_jitted_function_is_traced_once_for_all_seeds_and_numbers_of_draws():
     traces: list[int] = []
-    jitted = rune.jit(lambda x: traces.append(1) or noise(x))
+    function = rune.jit(lambda x: traces.append(1) or noise(x))
     for seed in (0, 1, random.key(2), 2**40):
         with random.seed(seed):
-            jitted(1.0)
-            jitted(1.0)
+            function(1.0)
+            function(1.0)
 
     assert len(traces) == 1
 
 
 def test_no_key_is_a_constant_of_the_jitted_program():
-    jitted = rune.jit(lambda x: x + random.uniform())
+    function = rune.jit(lambda x: x + random.uniform())
     with random.seed(123456789):
-        program = jitted.program(0.0)
+        program = function.program(0.0)
         first = drawn(1)
 
     assert len(program.inputs) == 1 + 2, "the argument; the key, and the number of the next draw"
@@ -248,7 +248,7 @@ def test_lanes_take_from_the_stream_what_one_of_them_takes():
         same(drawn(3)[2:], keys)
 
 
-def test_all_lanes_draw_the_same_where_that_is_asked_for():
+def test_all_lanes_draw_the_same_on_request():
     with random.seed(0):
         lanes = np.asarray(rune.vmap(noise, randomness="same")(rnp.ones(3)))
     with random.seed(0):
@@ -266,18 +266,20 @@ def test_lanes_of_lanes_are_two_folds():
 
 
 @pytest.mark.parametrize(
-    "nested", [lambda f: rune.jit(rune.vmap(f)), lambda f: rune.vmap(rune.jit(f))], ids=["jit of vmap", "vmap of jit"]
+    "transformation",
+    [lambda f: rune.jit(rune.vmap(f)), lambda f: rune.vmap(rune.jit(f))],
+    ids=["jit of vmap", "vmap of jit"],
 )
-def test_jit_inside_or_outside_of_vmap_changes_nothing(nested: Callable[..., Any]):
+def test_jit_inside_or_outside_of_vmap_changes_nothing(transformation: Callable[..., Any]):
     xs = rnp.arange(3.0)
     with random.seed(4):
         drawn(1)
         expected = [np.asarray(rune.vmap(noise)(xs)), drawn(1)]
-    transformed = nested(noise)
+    lanes = transformation(noise)
     for _ in range(2):
         with random.seed(4):
             drawn(1)
-            same(expected, [np.asarray(transformed(xs)), drawn(1)])
+            same(expected, [np.asarray(lanes(xs)), drawn(1)])
 
 
 def test_a_name_means_another_key_in_every_lane():
@@ -302,8 +304,8 @@ def test_derivatives_see_the_draws_of_the_function():
 
     with random.seed(0):
         mask = np.asarray(random.uniform(shape=(3,)))
-    transformed = (rune.grad(loss), rune.jit(rune.grad(loss)), rune.grad(rune.jit(loss)))
-    for function in transformed:
+    derivatives = (rune.grad(loss), rune.jit(rune.grad(loss)), rune.grad(rune.jit(loss)))
+    for function in derivatives:
         with random.seed(0):
             same(mask, np.asarray(function(rnp.ones(3))))
     with random.seed(0):
@@ -322,25 +324,25 @@ def test_derivatives_take_from_the_stream_what_the_function_takes():
 
 
 @pytest.mark.parametrize(
-    "traced",
+    "transformation",
     [rune.jit, rune.make_program, lambda f: rune.jit(rune.vmap(f, axis_size=2, in_axes=None))],
     ids=["jit", "make_program", "jit of vmap"],
 )
-def test_a_draw_while_tracing_outside_of_a_seed_is_an_error_with_a_hint(traced):
-    with pytest.raises(UnhandledEffect, match="uniform: cannot draw without a key") as caught:
-        traced(lambda x: x + random.uniform())(1.0)
+def test_a_draw_while_tracing_outside_of_a_seed_is_an_error_with_a_hint(transformation):
+    with pytest.raises(UnhandledEffect, match="uniform: cannot draw without a key") as error:
+        transformation(lambda x: x + random.uniform())(1.0)
 
-    assert "with rune.random.seed(0):" in str(caught.value)
-    assert "lambda x: x + random.uniform()" in str(caught.value)
+    assert "with rune.random.seed(0):" in str(error.value)
+    assert "lambda x: x + random.uniform()" in str(error.value)
 
 
-def test_a_cached_trace_is_no_way_around_the_error():
-    jitted = rune.jit(lambda x: x + random.uniform())
+def test_a_cached_trace_does_not_hide_the_error():
+    program = rune.jit(lambda x: x + random.uniform())
     with random.seed(0):
-        jitted(1.0)
+        program(1.0)
 
     with pytest.raises(UnhandledEffect, match="uniform: cannot draw without a key"):
-        jitted(1.0)
+        program(1.0)
 
 
 def test_asking_for_shapes_or_stages_takes_nothing_from_the_stream():

@@ -1,8 +1,7 @@
 """Draws without a key in loops, branches and checkpoints: the laws of streams, continued.
 
-A step draws as the body does under the seed folded with the step's number; a branch takes as much
-as the greediest; a checkpoint draws again what it drew.
-"""
+A step draws as the body does under the seed folded with the step's number; every branch uses as
+many draws as the branch with most; a checkpoint repeats its draws."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def scanned() -> Any:
 
 
 def counted() -> Any:
-    """The same in a loop whose bounds are known to nobody while tracing."""
+    """The same in a loop whose bounds are unknown while tracing."""
 
     def step(i: Any, keys: Any) -> Any:
         return keys.at[i].set(rnp.stack([words(), words()]))
@@ -89,15 +88,15 @@ def test_a_loop_takes_from_the_stream_what_one_step_takes(loop):
 
 @each_loop
 def test_a_jitted_loop_draws_as_the_loop_and_is_traced_once(loop):
-    jitted = rune.jit(loop)
+    program = rune.jit(loop)
     for seed in range(3):
         with random.seed(seed):
             drawn(1)
             expected = as_rows(loop()), drawn(1)
         with random.seed(seed):
             drawn(1)
-            same(expected, (as_rows(jitted()), drawn(1)))
-    assert jitted.cache_size() == 1
+            same(expected, (as_rows(program()), drawn(1)))
+    assert program.cache_size() == 1
 
 
 def unrolled(unroll: Any) -> Any:
@@ -142,7 +141,7 @@ def test_a_name_means_another_key_in_every_step():
     assert np.unique(np.asarray(numbers)).size == 5
 
 
-def test_the_compiled_loop_serves_every_seed():
+def test_the_compiled_loop_covers_every_seed():
     with rune.counting() as counters:
         with random.seed(0):
             scanned()
@@ -159,7 +158,7 @@ def test_the_compiled_loop_serves_every_seed():
 
 @pytest.mark.parametrize("pred", [True, False])
 @pytest.mark.parametrize("transform", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_what_follows_a_branch_does_not_depend_on_which_was_taken(pred: bool, transform: Any):
+def test_draws_after_a_branch_do_not_depend_on_the_branch_taken(pred: bool, transform: Any):
     function = transform(
         lambda p: (rune.cond(p, lambda: rnp.sum(rnp.stack([words(), words()])), lambda: words()[0]), words())
     )

@@ -14,5 +14,5 @@ FILE = Path(__file__).parent / "jax_random_0_10_2.npz"
 @functools.cache
 def answers() -> Mapping[str, np.ndarray]:
     """By the name of the call."""
-    with np.load(FILE) as stored:
-        return dict(stored)
+    with np.load(FILE) as archive:
+        return dict(archive)

@@ -60,11 +60,11 @@ def _pivoted(mode: str) -> Any:
     return call
 
 
-def _multiplied(mode: str, turned: bool) -> Any:
+def _multiplied(mode: str, conjugate: bool) -> Any:
     def call(sp: Any, x: Any, c: Any) -> Any:
         # Without full rank the last columns of Q would be of LAPACK's choice, by processor.
         tall = x + 6 * np.eye(*x.shape, dtype=np.float32).astype(x.dtype)
-        product, r = sp.linalg.qr_multiply(tall, c, mode, conjugate=turned)
+        product, r = sp.linalg.qr_multiply(tall, c, mode, conjugate=conjugate)
         return abs(product) ** 2, abs(r) ** 2
 
     return call
@@ -132,8 +132,8 @@ _FACTORS = [
     ),
     of("qr r", lambda sp, x: abs(sp.linalg.qr(x, mode="r")[0]), f(4, 3), slack=50),
     *(
-        of(f"qr_multiply {mode} {turned}", _multiplied(mode, turned), z(4, 3), c, slack=100)
-        for turned in (False, True)
+        of(f"qr_multiply {mode} {conjugate}", _multiplied(mode, conjugate), z(4, 3), c, slack=100)
+        for conjugate in (False, True)
         for mode, c in (("right", z(2, 4)), ("left", z(3, 2)))
     ),
 ]
@@ -147,16 +147,16 @@ _SOLVES = [
     ),
     *(
         of(
-            f"solve assuming {assumed} {lower}",
-            lambda sp, x, b, assumed=assumed, lower=lower: sp.linalg.solve(
-                definite(x), b, assume_a=assumed, lower=lower
+            f"solve assuming {structure} {lower}",
+            lambda sp, x, b, structure=structure, lower=lower: sp.linalg.solve(
+                definite(x), b, assume_a=structure, lower=lower
             ),
             f(4, 4),
             f(4, 2),
             slack=50,
         )
         for lower in (False, True)
-        for assumed in ("sym", "her", "pos", "gen", "upper triangular", "lower triangular")
+        for structure in ("sym", "her", "pos", "gen", "upper triangular", "lower triangular")
     ),
     of(
         "solve assuming diagonal",
@@ -329,7 +329,7 @@ _STRUCTURES = [
 
 
 def _inside(bands: Any, lower: bool) -> Any:
-    """The bands without the corner that stands outside of the matrix."""
+    """The bands without the corner that lies outside of the matrix."""
     count, n = bands.shape[-2:]
     k, column = np.indices((count, n))
     row = column + k if lower else column + k - count + 1

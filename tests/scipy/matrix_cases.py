@@ -1,9 +1,8 @@
 """Calls of rune.scipy.linalg: spectra, forms, functions of matrices, subspaces and equations.
 
-What is free (order of eigenvalues, phases of vectors, bases) is not looked at: what it makes is.
-SciPy gives real roots and logarithms where there are such; rune's are complex, so both are seen by
-their real and imaginary parts.
-"""
+Free choices (order of eigenvalues, phases of vectors, bases) are not compared, but their products
+are. SciPy returns real roots and logarithms if they exist; rune's are complex, so real and
+imaginary parts are compared."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ VECTORS = [
 
 
 def _covariance(root: Any) -> Any:
-    """A symmetric matrix with eigenvalues of at least 1, alike for both libraries."""
+    """A symmetric matrix with eigenvalues of at least 1, equal for both libraries."""
     return root @ root.T + (root * 0.0 + 1.0) * 0.5 + _identity(root)
 
 

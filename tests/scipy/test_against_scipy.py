@@ -1,6 +1,6 @@
 """Every name of rune.scipy against SciPy, then against itself compiled, batched and derived.
 
-The table of calls is cases.py; what holds of each is said in tests/support/surface_laws.py and
+cases.py is the table of calls; the laws for each are in tests/support/surface_laws.py and
 surface_second.py.
 """
 
@@ -13,4 +13,4 @@ from tests.support.surface_second import SecondOrder
 class TestSciPy(SecondOrder):
     cases = CASES
     sample = 64  # to compile these takes seconds each
-    derived = 6
+    smooth_sample = 6

@@ -93,7 +93,7 @@ MISSING: Table = {
 
 
 def _taken(function: Any) -> set[str] | None:
-    """The arguments that a function takes by name; None where nobody knows."""
+    """The arguments that a function takes by name; None if it has no signature."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -102,14 +102,14 @@ def _taken(function: Any) -> set[str] | None:
 
 
 def _not_taken(module: str) -> Iterator[str]:
-    ours, theirs = (import_module(f"{m}.{module}") for m in ("rune.scipy", "scipy"))
-    for name in sorted(set(dir(ours)) & set(dir(theirs))):
-        mine, other = getattr(ours, name), getattr(theirs, name)
-        if name.startswith("_") or isinstance(other, np.ufunc) or not callable(other):
+    ours, scipys = (import_module(f"{m}.{module}") for m in ("rune.scipy", "scipy"))
+    for name in sorted(set(dir(ours)) & set(dir(scipys))):
+        function, function_of_scipy = getattr(ours, name), getattr(scipys, name)
+        if name.startswith("_") or isinstance(function_of_scipy, np.ufunc) or not callable(function_of_scipy):
             continue
-        here, there = _taken(mine), _taken(other)
-        if here is not None and there is not None:
-            yield from (f"{module}.{name}({argument})" for argument in sorted(there - here))
+        arguments, arguments_of_scipy = _taken(function), _taken(function_of_scipy)
+        if arguments is not None and arguments_of_scipy is not None:
+            yield from (f"{module}.{name}({argument})" for argument in sorted(arguments_of_scipy - arguments))
 
 
 @pytest.mark.parametrize("module", MODULES.split())

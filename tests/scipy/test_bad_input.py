@@ -71,9 +71,9 @@ def test_traced_points_in_no_order_are_sorted_by_interp1d():
     x = np.array([3.0, 0.0, 2.0, 1.0])
     expected = scipy.interpolate.interp1d(x, np.asarray(Y))(1.25)
 
-    interpolated = rune.jit(lambda x: interpolate.interp1d(x, Y)(1.25))(array(x))
+    value = rune.jit(lambda x: interpolate.interp1d(x, Y)(1.25))(array(x))
 
-    near(expected, interpolated, relative=1e-6, why="f32")
+    near(expected, value, relative=1e-6, why="f32")
 
 
 _REFUSED: dict[str, Callable[[], Any]] = {

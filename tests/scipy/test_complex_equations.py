@@ -44,11 +44,11 @@ def test_the_derivative_in_times_of_complex_numbers_is_real():
     near(np.sin(2.0) * np.array([1.0, 0, 0, 0, -1]), gradient, relative=1e-4, why=WHY)
 
 
-def test_real_leaves_stay_real_beside_complex_leaves():
+def test_real_leaves_stay_real_among_complex_leaves():
     def slopes(y: Any, t: Any) -> Any:
         return 1j * y[0], -y[1]
 
-    turned, decayed = odeint(slopes, (rnp.asarray(1.0 + 0.0j), rnp.asarray(1.0)), rnp.asarray(TIMES, rnp.float32))
+    rotation, decay = odeint(slopes, (rnp.asarray(1.0 + 0.0j), rnp.asarray(1.0)), rnp.asarray(TIMES, rnp.float32))
 
-    assert (turned.dtype, decayed.dtype) == (np.complex64, np.float32)
-    near([np.exp(1j * TIMES), np.exp(-TIMES)], [turned, decayed], relative=1e-5, why=WHY)
+    assert (rotation.dtype, decay.dtype) == (np.complex64, np.float32)
+    near([np.exp(1j * TIMES), np.exp(-TIMES)], [rotation, decay], relative=1e-5, why=WHY)

@@ -194,10 +194,10 @@ WHERE_IT_LIES: list[tuple[str, tuple[float, ...], dict[str, float]]] = [
 
 @pytest.mark.parametrize(("name", "shapes", "shift"), WHERE_IT_LIES)
 def test_the_support_and_an_interval_move_with_the_parameters(name: str, shapes: Any, shift: Any):
-    theirs, ours = getattr(scipy.stats, name), getattr(stats, name)
+    scipys, ours = getattr(scipy.stats, name), getattr(stats, name)
     ends = *ours.support(*shapes, **shift), *ours.interval(0.8, *shapes, **shift)
 
-    expected = *theirs.support(*shapes, **shift), *theirs.interval(0.8, *shapes, **shift)
+    expected = *scipys.support(*shapes, **shift), *scipys.interval(0.8, *shapes, **shift)
     near(np.array(expected), np.array(ends), relative=1e-5, why="f32")
 
 

@@ -88,8 +88,8 @@ def test_a_krylov_space_has_scipys_smallest_residual(solve: Any, size: int):
 def test_derivatives_are_those_of_the_solution(name: str, argument: int):
     solve, a = SYSTEMS[name]
 
-    def loss(solved: Any, a: Any, b: Any) -> rune.Array:
-        return rnp.sum(rnp.sin(solved(a, b)))
+    def loss(solver: Any, a: Any, b: Any) -> rune.Array:
+        return rnp.sum(rnp.sin(solver(a, b)))
 
     gradient = rune.grad(partial(loss, lambda a, b: solve(a, b, tol=1e-6)[0]), argument)(rnp.asarray(a), B)
 
@@ -159,10 +159,10 @@ REFUSALS: dict[str, tuple[type[Exception], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSALS)
+@pytest.mark.parametrize("case", REFUSALS)
 @pytest.mark.parametrize("solve", [cg, bicgstab, gmres])
-def test_an_argument_that_is_not_a_linear_system_is_refused(what: str, solve: Any):
-    error, call = REFUSALS[what]
+def test_an_argument_that_is_not_a_linear_system_is_refused(case: str, solve: Any):
+    error, call = REFUSALS[case]
 
     with pytest.raises(error):
         call(solve)

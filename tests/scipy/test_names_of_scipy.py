@@ -31,34 +31,34 @@ their modes `"constant"` and `"wrap"` mean what SciPy calls `"grid-constant"` an
 in JAX: `shift(ones(4), 0.5)` begins with 0.5, SciPy's with 0."""
 
 
-def named(dotted: str, root: ModuleType) -> object:
+def named(path: str, root: ModuleType) -> object:
     """A module of SciPy, or of rune.scipy; or the class at the end of the name."""
-    if dotted == "stats.gaussian_kde":
+    if path == "stats.gaussian_kde":
         return root.stats.gaussian_kde
-    return import_module(f"{root.__name__}.{dotted}")
+    return import_module(f"{root.__name__}.{path}")
 
 
-def names_of_scipy(dotted: str) -> set[str]:
-    """Whatever can be called, or has to be imported, and is said to be public."""
-    place = named(dotted, scipy)
+def names_of_scipy(path: str) -> set[str]:
+    """The public names that can be called or must be imported."""
+    place = named(path, scipy)
     public = getattr(place, "__all__", [n for n in dir(place) if not n.startswith("_")])
     return {n for n in public if callable(getattr(place, n, None))}
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dotted", MISSING)
-def test_every_name_of_scipy_exists_or_is_in_the_table(dotted: str):
-    ours = named(dotted, rune.scipy)
-    absent = names_of_scipy(dotted) - listed(MISSING[dotted])
+@pytest.mark.parametrize("path", MISSING)
+def test_every_name_of_scipy_exists_or_is_in_the_table(path: str):
+    ours = named(path, rune.scipy)
+    absent = names_of_scipy(path) - listed(MISSING[path])
 
     assert sorted(n for n in absent if not hasattr(ours, n)) == []
 
 
-@pytest.mark.parametrize("dotted", MISSING)
-def test_no_name_in_the_tables_exists(dotted: str):
-    ours = named(dotted, rune.scipy)
+@pytest.mark.parametrize("path", MISSING)
+def test_no_name_in_the_tables_exists(path: str):
+    ours = named(path, rune.scipy)
 
-    assert sorted(n for n in listed(MISSING[dotted]) if hasattr(ours, n)) == []
+    assert sorted(n for n in listed(MISSING[path]) if hasattr(ours, n)) == []
 
 
 def test_every_module_of_scipy_exists_or_is_in_the_table():

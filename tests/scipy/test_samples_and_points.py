@@ -1,4 +1,5 @@
-"""Samples with NaN or none, points of one axis, signals alone: SciPy in f64 says what they mean."""
+"""Samples with NaN or without elements, points of one axis, single signals, against SciPy in
+f64."""
 
 from __future__ import annotations
 
@@ -56,14 +57,14 @@ def test_each_normal_vector_can_have_its_own_covariance():
     x, means = draws.normal(size=(2, 3, 4)), draws.normal(size=(3, 4))
     roots = draws.normal(size=(2, 1, 4, 4))
     covs = roots @ roots.swapaxes(-1, -2) + np.eye(4)
-    wanted = [
+    reference = [
         [scipy.stats.multivariate_normal.logpdf(x[i, j], means[j], covs[i, 0]) for j in range(3)] for i in range(2)
     ]
 
-    points, centres, each = (rnp.asarray(v, "float32") for v in (x, means, covs))
-    ours = rune.jit(stats.multivariate_normal.logpdf)(points, centres, each)
+    points, centres, covariances = (rnp.asarray(v, "float32") for v in (x, means, covs))
+    ours = rune.jit(stats.multivariate_normal.logpdf)(points, centres, covariances)
 
-    np.testing.assert_allclose(ours, wanted, rtol=1e-4)
+    np.testing.assert_allclose(ours, reference, rtol=1e-4)
 
 
 HALF, SINGLE = rnp.array([0.5, 2.0, 3.0], dtype="float16"), rnp.array([1.0, 0.3, 0.7], dtype="float32")

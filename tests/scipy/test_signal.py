@@ -25,8 +25,8 @@ def test_a_cosine_transform_and_its_inverse_undo_each_other(name: str, type: int
     x = rnp.asarray(drawn(n), "f64")
 
     for norm in ("backward", "ortho", "forward"):
-        there = getattr(fft, name)(x, type, norm=norm)
-        near(x, getattr(fft, f"i{name}")(there, type, norm=norm), relative=1e-12, why=ROUNDED)
+        spectrum = getattr(fft, name)(x, type, norm=norm)
+        near(x, getattr(fft, f"i{name}")(spectrum, type, norm=norm), relative=1e-12, why=ROUNDED)
 
 
 @pytest.mark.parametrize("type", [1, 2, 3, 4])

@@ -45,7 +45,7 @@ def test_a_distribution_has_a_slope_of_nan_if_a_parameter_is_nan():
 
     slopes = {f.name: slopes_at_nan(f.logpdf, [0.5, *(1.5 for _ in f.shapes), 0.0, 1.0]) for f in families}
 
-    assert [name for name, each in slopes.items() if not np.isnan(each).all()] == []
+    assert [name for name, row in slopes.items() if not np.isnan(row).all()] == []
 
 
 # A point at which every argument matters.

@@ -214,8 +214,8 @@ def test_second_derivatives_agree_with_finite_differences(name: str, at: float):
 
     curvature = rune.grad(slope)(array(np.float64(at)))
 
-    ahead, behind = (slope(array(np.float64(at + s))) for s in (h, -h))
-    near((ahead - behind) / (2 * h), curvature, relative=1e-6, why="central differences")
+    upper, lower = (slope(array(np.float64(at + s))) for s in (h, -h))
+    near((upper - lower) / (2 * h), curvature, relative=1e-6, why="central differences")
 
 
 @pytest.mark.parametrize("a", [0.3, 4.0, 30.0])
@@ -225,8 +225,8 @@ def test_the_second_derivative_of_gammainc_in_its_parameter_agrees_with_finite_d
 
     curvature = rune.grad(slope)(array(np.float64(a)))
 
-    ahead, behind = (slope(array(np.float64(a + s))) for s in (h, -h))
-    near((ahead - behind) / (2 * h), curvature, relative=1e-6, why="central differences")
+    upper, lower = (slope(array(np.float64(a + s))) for s in (h, -h))
+    near((upper - lower) / (2 * h), curvature, relative=1e-6, why="central differences")
 
 
 @pytest.mark.parametrize("name", ["gammainc", "gammaincc"])

@@ -71,7 +71,7 @@ def test_a_singular_band_gives_infinities_or_nan():
     assert not np.isfinite(np.asarray(solution)).any()
 
 
-def test_a_band_that_is_not_positive_definite_gives_nan_from_there_on():
+def test_a_band_that_is_not_positive_definite_gives_nan_from_that_row_on():
     factor = np.asarray(linalg.cholesky_banded(array(np.array([[4.0, -1.0, 1.0]])), lower=True))
 
     assert factor[0, 0] == 2
@@ -83,9 +83,9 @@ def test_elements_outside_the_matrix_are_not_read():
     spoilt = bands.copy()
     spoilt[0, :1] = spoilt[2, -1:] = spoilt[3, -2:] = np.nan
 
-    solved = [linalg.solve_banded((2, 1), array(x), array(drawn(6))) for x in (bands, spoilt)]
+    solutions = [linalg.solve_banded((2, 1), array(x), array(drawn(6))) for x in (bands, spoilt)]
 
-    near(np.asarray(solved[0]), np.asarray(solved[1]), relative=0, why="the same numbers")
+    near(np.asarray(solutions[0]), np.asarray(solutions[1]), relative=0, why="the same numbers")
 
 
 def test_the_solution_of_a_toeplitz_system_has_the_derivative_of_its_equation():

@@ -50,9 +50,9 @@ def _system(batch: tuple[int, ...], size: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(("batch", "size"), [((3,), 5), ((5,), 5), ((1,), 4), ((2, 3), 3)])
 @pytest.mark.parametrize("name", SOLVES)
 def test_each_matrix_of_a_batch_has_its_own_vector(name: str, batch: tuple[int, ...], size: int, is_compiled: bool):
-    meant, solve = SOLVES[name]
+    dense, solve = SOLVES[name]
     a, b = _system(batch, size)
-    expected = np.linalg.solve(meant(a.astype(np.float64)), b.astype(np.float64)[..., None])[..., 0]
+    expected = np.linalg.solve(dense(a.astype(np.float64)), b.astype(np.float64)[..., None])[..., 0]
 
     actual = (rune.jit(solve) if is_compiled else solve)(rnp.asarray(a), rnp.asarray(b))
 
@@ -60,11 +60,11 @@ def test_each_matrix_of_a_batch_has_its_own_vector(name: str, batch: tuple[int, 
 
 
 @pytest.mark.parametrize("name", SOLVES)
-def test_one_vector_serves_all_matrices(name: str):
-    meant, solve = SOLVES[name]
+def test_one_vector_is_solved_for_all_matrices(name: str):
+    dense, solve = SOLVES[name]
     a, b = _system((3,), 4)
-    each = np.broadcast_to(b[0], (3, 4)).astype(np.float64)[..., None]
-    expected = np.linalg.solve(meant(a.astype(np.float64)), each)[..., 0]
+    vectors = np.broadcast_to(b[0], (3, 4)).astype(np.float64)[..., None]
+    expected = np.linalg.solve(dense(a.astype(np.float64)), vectors)[..., 0]
 
     actual = solve(rnp.asarray(a), rnp.asarray(b[0]))
 

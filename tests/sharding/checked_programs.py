@@ -43,18 +43,18 @@ def mean_loss(lib: Library) -> list[Any]:
 
 
 def weights_that_meet_data_late(lib: Library) -> list[Any]:
-    """Sums of what all have alike and of what differs, in every order."""
+    """Sums of invariant and of varying values, in every order."""
 
     def loss(w: Any, v: Any, x: Any) -> Any:
         alike = lib.np.sin(w @ v)
-        mixed = alike + x.sum(axis=0)
-        return (mixed * alike).sum() + (alike * v).sum() + lib.lax.psum(mixed @ v, "a") * v[1]
+        sums = alike + x.sum(axis=0)
+        return (sums * alike).sum() + (alike * v).sum() + lib.lax.psum(sums @ v, "a") * v[1]
 
     return _gradients(lib, loss)
 
 
 def loss_of_weights_alone(lib: Library) -> list[Any]:
-    """A sum over devices of what they have alike counts it eight times."""
+    """A sum over devices of an invariant value counts it eight times."""
     return _on_eight(
         lib, lib.grad(lambda w, v, x: lib.lax.psum((w @ v).sum(), "a") + (w[0] * v).sum(), (0, 1)), (lib.P(), lib.P())
     )
@@ -66,14 +66,14 @@ def exchanged(lib: Library) -> list[Any]:
 
     def loss(w: Any, v: Any, x: Any) -> Any:
         y = lib.np.sin(x @ w)
-        gathered = lib.lax.all_gather(y * v, "a")
-        scattered = lib.lax.psum_scatter(lib.np.outer(numbers(8), y.sum(axis=0)), "a")
-        turned = lib.lax.all_to_all(lib.np.outer(numbers(8), y[0]), "a", 0, 0)
+        rows = lib.lax.all_gather(y * v, "a")
+        parts = lib.lax.psum_scatter(lib.np.outer(numbers(8), y.sum(axis=0)), "a")
+        exchange = lib.lax.all_to_all(lib.np.outer(numbers(8), y[0]), "a", 0, 0)
         return (
-            (gathered * numbers(8, 2, 3)).sum()
-            + (scattered * v).sum()
+            (rows * numbers(8, 2, 3)).sum()
+            + (parts * v).sum()
             + (lib.lax.ppermute(y, "a", ring) * y).sum()
-            + (turned**2).sum()
+            + (exchange**2).sum()
         )
 
     return _gradients(lib, loss)
@@ -126,7 +126,7 @@ def in_jit(lib: Library) -> list[Any]:
 
 
 def custom_rules(lib: Library) -> list[Any]:
-    """A rule of one's own sums the cotangent of what all devices have alike."""
+    """A custom rule sums the cotangent of an invariant value."""
 
     @lib.custom_vjp
     def scaled(v: Any, y: Any) -> Any:
@@ -185,9 +185,9 @@ def lanes_in_the_body(lib: Library) -> list[Any]:
     """vmap of a gradient, and the gradient of a vmap, in the body."""
 
     def body(w: Any, v: Any, x: Any) -> Any:
-        each = lib.vmap(lib.grad(lambda v, r: lib.np.tanh(r @ w @ v)), (None, 0))(v, x)
+        of_lanes = lib.vmap(lib.grad(lambda v, r: lib.np.tanh(r @ w @ v)), (None, 0))(v, x)
         total = lib.grad(lambda v: lib.vmap(lambda r: lib.np.tanh(r @ w @ v))(x).sum())(v)
-        return each, total
+        return of_lanes, total
 
     return _on_eight(lib, body, (lib.P("a"), lib.P()))
 
@@ -208,7 +208,7 @@ def two_axes(lib: Library) -> list[Any]:
 
 
 def alike_for_every_device(lib: Library) -> list[Any]:
-    """A result that all devices have alike, cut into parts: one part for each of them."""
+    """An invariant result, cut into one part for each device."""
     f = lib.shard_map(lambda v: lib.np.sin(v) * 2, mesh=lib.mesh((8,), "a"), in_specs=lib.P(), out_specs=lib.P("a"))
     loss = lambda v: (f(v) * numbers(24)).sum()  # noqa: E731
     return [f(V), lib.grad(loss)(V), lib.jit(lib.grad(loss))(V)]

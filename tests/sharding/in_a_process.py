@@ -18,10 +18,10 @@ OTHERS = frozenset(file.stem for file in HERE.glob("test_*.py")) - OF_PROGRAMS
 
 
 def require_passing(names: Iterable[str]) -> None:
-    """Errors: AssertionError with what pytest says unless all tests of these files pass."""
+    """Errors: AssertionError with pytest's output unless all tests of these files pass."""
     environment = {**os.environ, "RUNE_CPU_DEVICES": "8"}
     files = [str(HERE / f"{name}.py") for name in sorted(names)]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
 
-    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+    assert process.returncode == 0, process.stdout[-20_000:] + process.stderr[-2_000:]

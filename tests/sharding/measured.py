@@ -1,4 +1,4 @@
-"""Records of devices that nobody measured, so that predictions are the same everywhere."""
+"""Invented records of devices, so that predictions are the same everywhere."""
 
 from __future__ import annotations
 

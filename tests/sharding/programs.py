@@ -57,7 +57,7 @@ NOT_DIFFERENTIABLE = {"pmax", "pmin", "pmax in groups", "pmin in groups", "all_t
 
 
 def numbers(*shape: int) -> np.ndarray:
-    """Values that no two sums of are alike."""
+    """Values of which all sums differ."""
     size = int(np.prod(shape))
     return np.asarray(np.sin(np.arange(1, size + 1) * 1.7) + 0.01 * np.arange(size), "f").reshape(shape)
 
@@ -447,7 +447,7 @@ def nested(lib: Library) -> list[Any]:
 
 
 def of_one_axis(lib: Library) -> list[Any]:
-    """A shard_map that speaks of one axis of a mesh of two."""
+    """A shard_map that names one axis of a mesh of two."""
     mesh = lib.mesh((4, 2), "ab")
     f = lib.jit(
         lib.shard_map(

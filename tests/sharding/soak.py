@@ -97,14 +97,14 @@ COLLECTIVES: list[Callable[[Any, int], Any]] = [
 def random_body(seed: int, devices: int, delays: random.Random | None) -> Callable[[Any], Any]:
     """Some collectives, each behind a delay of the device if there are delays."""
     draw = random.Random(seed)
-    chosen = [draw.choice(COLLECTIVES) for _ in range(draw.randint(2, 7))]
+    collectives = [draw.choice(COLLECTIVES) for _ in range(draw.randint(2, 7))]
 
     def wait(x: np.ndarray) -> np.ndarray:
         time.sleep(delays.random() * LONGEST_DELAY_S if delays else 0.0)
         return x
 
     def body(x: Any) -> Any:
-        for collective in chosen:
+        for collective in collectives:
             if delays:
                 x = rune.io_callback(wait, rune.ShapeDtypeStruct(x.shape, x.dtype), x)
             x = rnp.sin(collective(x, devices))

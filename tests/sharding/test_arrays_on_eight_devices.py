@@ -1,4 +1,4 @@
-"""Arrays on eight devices, and what is said of programs on them (eight_devices/)."""
+"""Arrays on eight devices, and reports about programs on them (eight_devices/)."""
 
 from tests.sharding.in_a_process import OTHERS, require_passing
 

@@ -1,4 +1,4 @@
-"""`set_mesh` and `with mesh:` say the mesh by which a PartitionSpec alone is read."""
+"""`set_mesh` and `with mesh:` set the mesh for a PartitionSpec without one."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def test_an_axis_that_a_constraint_leaves_to_others_is_whole():
     x, open_end = rnp.ones((2, 3)), P("data", P.UNCONSTRAINED)
 
     with set_mesh(ROWS.mesh):
-        constrained = rune.lax.with_sharding_constraint(x, open_end)
-        placed = rune.device_put(x, NamedSharding(ROWS.mesh, open_end))
+        result = rune.lax.with_sharding_constraint(x, open_end)
+        copy = rune.device_put(x, NamedSharding(ROWS.mesh, open_end))
 
-    assert constrained.sharding == placed.sharding == NamedSharding(ROWS.mesh, P("data", None))
+    assert result.sharding == copy.sharding == NamedSharding(ROWS.mesh, P("data", None))
     assert open_end != P("data", None)
     assert repr(open_end) == "P('data', UNCONSTRAINED)"
     assert pickle.loads(pickle.dumps(open_end)) == open_end
@@ -91,7 +91,7 @@ def test_shardings_are_those_of_the_arguments_that_are_not_static(static: dict):
     np.testing.assert_array_equal(f(rnp.arange(3.0), 2, rnp.ones(3)), [1, 2, 5])
 
 
-def test_what_a_reference_holds_is_laid_out():
+def test_the_array_of_a_reference_gets_the_layout_of_its_argument():
     f = rune.jit(lambda ref, x: ref.addupdate(x), in_shardings=(ROWS, None), out_shardings=None)
     ref = rune.new_ref(rnp.arange(3.0))
 
@@ -128,14 +128,14 @@ def test_a_traced_function_is_traced_again_under_another_mesh():
     assert meshes == [None, ROWS.mesh]
 
 
-def test_without_a_mesh_the_error_says_how_to_set_one():
-    with pytest.raises(ArgumentError, match="by P\\('data'\\) alone") as raised:
+def test_without_a_mesh_the_error_explains_how_to_set_one():
+    with pytest.raises(ArgumentError, match="by P\\('data'\\) alone") as error:
         rune.device_put(rnp.ones(2), P("data"))
 
-    assert "set_mesh" in str(raised.value)
+    assert "set_mesh" in str(error.value)
 
 
-def test_the_mesh_in_force_is_seen_without_its_devices():
+def test_get_abstract_mesh_describes_the_mesh_in_force():
     with set_mesh(make_mesh((1, 1), ("a", "b"), (AxisType.Auto, AxisType.Explicit))):
         mesh = get_abstract_mesh()
 
@@ -193,7 +193,7 @@ def test_a_mesh_without_axes_has_no_axes_of_any_kind():
     assert [mesh.are_all_axes_auto, mesh.are_all_axes_explicit, mesh.are_all_axes_manual] == [False] * 3
 
 
-def test_the_layout_of_a_type_says_nothing_where_one_is_asked_for():
+def test_the_layout_of_a_type_requests_no_layout():
     x = rnp.ones(3)
     layout: Any = rune.typeof(x).sharding
 

@@ -25,9 +25,9 @@ def printed(name: str, *arguments: str, **variables: str) -> str:
     """What an example prints in a process of its own."""
     environment = {n: v for n, v in os.environ.items() if n != "RUNE_CPU_DEVICES"}
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
-    done = subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.mark.parametrize("name", LAST_WORDS)
@@ -41,9 +41,9 @@ def test_an_example_computes_on_four_devices_what_it_computes_on_one(name: str):
 @pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip install 'rune-ml[distributed]'")
 def test_processes_train_together_what_one_device_trains_alone():
     command = mpirun((2, 2), sys.executable, str(EXAMPLES / "data_parallel.py"), "4")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
 
-    assert done.stdout.count(LAST_WORDS["data_parallel"]) == 1, done.stdout + done.stderr
+    assert process.stdout.count(LAST_WORDS["data_parallel"]) == 1, process.stdout + process.stderr
 
 
 def test_an_example_runs_on_the_devices_that_it_is_told():

@@ -29,7 +29,7 @@ def test_a_cache_is_as_fast_as_a_stream_that_fills_half_of_it():
     near(np.float64(20e9), np.float64(RECORD.caches[1].rate), relative=1e-6, why="half of two caches of 1 MB")
 
 
-def test_no_cache_is_slower_than_what_is_behind_it():
+def test_no_cache_is_slower_than_the_next_level():
     rates = [*(c.rate for c in RECORD.caches), RECORD.memory_rate]
 
     assert rates == sorted(rates, reverse=True)
@@ -46,11 +46,11 @@ def test_wide_floats_keep_their_share_of_the_arithmetic():
     assert ratio == table.rate(dtypes.f64) / table.rate(dtypes.f32)
 
 
-def test_a_launch_is_one_step_more_in_a_program():
+def test_a_launch_adds_one_step_to_a_program():
     assert RECORD.launch_ns == 500
 
 
-def test_what_was_not_measured_is_that_of_the_table():
+def test_figures_that_were_not_measured_come_from_the_table():
     table = record_of(PROCESSOR)
 
     assert (RECORD.units, RECORD.line_bytes, RECORD.clock_hz) == (table.units, table.line_bytes, table.clock_hz)

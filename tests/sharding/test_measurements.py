@@ -18,13 +18,13 @@ from tests.sharding.measured import measurements
 NAMES = ("cpu:0", "cpu:1", "cpu:2")
 
 
-def test_a_curve_is_straight_between_measurements_and_goes_on_at_the_last_rate():
+def test_a_curve_is_linear_between_measurements_and_extrapolates_at_the_last_rate():
     c = curve([(0, 1.0), (10, 2.0), (20, 6.0)])
 
     assert [c.seconds(amount) for amount in (0, 5, 15, 40)] == [1.0, 1.5, 4.0, 12.0]
 
 
-def test_a_curve_never_falls_though_measurements_do():
+def test_a_curve_never_falls_even_if_measurements_do():
     c = curve([(1, 3.0), (10, 2.0), (100, 2.5), (1000, 9.0)])
     seconds = [c.seconds(amount) for amount in range(0, 3000, 7)]
 
@@ -49,8 +49,8 @@ def test_beyond_the_largest_group_waits_grow_with_the_logarithm():
 def test_devices_that_compute_together_are_slowed_by_what_they_share_at_each_amount():
     record = measurements(("cpu:0", "cpu:1"))
     (group,) = record.groups
-    shared = Curve(tuple((amount, 3 * s if amount > 1e6 else s) for amount, s in group.streams.points))
-    busy = replace(record, groups=(replace(group, products=2.0, streams=shared),)).speed_among("cpu:0", 2)
+    slow_streams = Curve(tuple((amount, 3 * s if amount > 1e6 else s) for amount, s in group.streams.points))
+    busy = replace(record, groups=(replace(group, products=2.0, streams=slow_streams),)).speed_among("cpu:0", 2)
     alone = record.speed("cpu:0")
 
     assert busy.streams.seconds(1e3) == alone.streams.seconds(1e3)
@@ -66,7 +66,7 @@ def test_a_record_is_the_same_after_it_was_text():
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"speeds": [{}], "links": [], "groups": []}', "null"])
-def test_a_text_that_is_no_record_is_none(text: str):
+def test_a_text_that_is_not_a_record_gives_none(text: str):
     assert storage.from_text(text) is None
 
 
@@ -94,7 +94,7 @@ def test_a_damaged_entry_is_measured_again(tmp_path: Path, monkeypatch: pytest.M
     storage.forget()
 
 
-def test_what_is_known_is_not_measured_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_measured_device_is_not_measured_again_unless_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     measured_devices: list[str] = []
 
     def note(machines: object) -> object:

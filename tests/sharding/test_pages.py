@@ -21,13 +21,15 @@ def test_every_snippet_of_the_page_on_placement_prints_what_it_shows():
     program = "from tests.test_readme import PLACEMENT, require_true; require_true(PLACEMENT)"
     environment = {name: value for name, value in os.environ.items() if name != "RUNE_CPU_DEVICES"}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    process = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
 
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize(("data", "model"), [(8, 1), (1, 8), (1024, 1), (128, 8)])
-def test_a_device_sends_what_the_table_of_scale_says(data: int, model: int):
+def test_a_device_sends_as_many_bytes_as_the_table_of_scale_states(data: int, model: int):
     rows = [line.strip("| ").split(" | ") for line in (ROOT / "docs/scaling.md").read_text().splitlines()]
     (row,) = (r for r in rows if len(r) > 4 and r[1] == f"{data} x {model}")
 

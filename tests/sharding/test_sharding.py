@@ -28,13 +28,13 @@ FOLDER = Path(__file__).parent
 STORED = json.loads((FOLDER / "jax_blocks_0_10_2.json").read_text())
 TWO = Mesh(["cpu:0", "reference:0"], "data")
 PLAIN: Any = ("data",)
-# Blocks are the same whatever the devices are: these stand for as many as a layout needs.
+# Blocks do not depend on the devices: these names provide as many as a layout needs.
 STAND_INS = [f"stand-in:{n}" for n in range(8)]
 
 
 @pytest.fixture
 def anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any name stands for a device."""
+    """Any name counts as a device."""
     monkeypatch.setattr("rune.sharding.meshes.device_of", lambda name: name)
 
 
@@ -55,9 +55,9 @@ def blocks(mesh: str, spec: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
 @pytest.mark.parametrize("mesh", MESHES)
 def test_blocks_are_those_of_jax(mesh: str):
     ours = {layout: blocks(*layout) for layout in LAYOUTS if layout[0] == mesh}
-    theirs = {layout: stored for layout, stored in zip(LAYOUTS, STORED, strict=True) if layout[0] == mesh}
+    jaxs = {layout: jax_blocks for layout, jax_blocks in zip(LAYOUTS, STORED, strict=True) if layout[0] == mesh}
 
-    assert ours == theirs
+    assert ours == jaxs
 
 
 @pytest.mark.usefixtures("anything")
@@ -79,7 +79,7 @@ def test_the_blocks_of_an_array_are_its_elements_once_for_each_replica(data: st.
     assert (replicas == math.prod(sizes) // math.prod(parts)).all()
 
 
-def test_a_mesh_of_eight_devices_of_the_cpu_is_made_of_the_first_there_are():
+def test_a_mesh_of_eight_cpu_devices_takes_the_first_eight():
     program = """
 import rune
 from rune.sharding import make_mesh, NamedSharding, P
@@ -89,9 +89,11 @@ print([d.name for d in NamedSharding(mesh, P("data")).devices_indices_map((4,))]
 """
     environment = {**os.environ, "RUNE_CPU_DEVICES": "8"}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, cwd=FOLDER.parents[1], capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        command, env=environment, cwd=FOLDER.parents[1], capture_output=True, text=True, check=False
+    )
 
-    assert done.stdout.splitlines() == ["Mesh('data': 2, 'model': 4) cpu:4", "['cpu:0', 'cpu:4']"], done.stderr
+    assert process.stdout.splitlines() == ["Mesh('data': 2, 'model': 4) cpu:4", "['cpu:0', 'cpu:4']"], process.stderr
 
 
 def test_devices_of_one_kind_are_listed_without_waking_drivers_of_others():
@@ -108,9 +110,13 @@ print("initialize", drivers & {*sys.modules})
 """
     environment = {name: value for name, value in os.environ.items() if name != "RUNE_DEVICE"}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, cwd=FOLDER.parents[1], capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        command, env=environment, cwd=FOLDER.parents[1], capture_output=True, text=True, check=False
+    )
 
-    assert done.stdout.splitlines() == ["devices set()", "mesh set()", "pmap set()", "initialize set()"], done.stderr
+    assert process.stdout.splitlines() == ["devices set()", "mesh set()", "pmap set()", "initialize set()"], (
+        process.stderr
+    )
 
 
 def test_a_mesh_with_more_places_than_devices_is_refused_with_the_way_to_get_them():
@@ -130,10 +136,10 @@ def test_equal_meshes_and_shardings_are_one_key():
 
 
 def test_layouts_that_put_the_same_blocks_on_the_same_devices_are_equivalent():
-    replicated, one = NamedSharding(TWO, P()), Mesh(["cpu:0"], "data")
+    copies, one = NamedSharding(TWO, P()), Mesh(["cpu:0"], "data")
 
-    assert replicated.is_equivalent_to(NamedSharding(TWO, P(None, None)), 2)
-    assert not replicated.is_equivalent_to(NamedSharding(TWO, P("data")), 2)
+    assert copies.is_equivalent_to(NamedSharding(TWO, P(None, None)), 2)
+    assert not copies.is_equivalent_to(NamedSharding(TWO, P("data")), 2)
     assert SingleDeviceSharding("cpu").is_equivalent_to(NamedSharding(one, P("data")), 3)
 
 

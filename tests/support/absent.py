@@ -1,7 +1,7 @@
 """Tables of names that another library has and rune lacks, with the reasons, and their page.
 
-A table is a dict: a reason and the names that it is given for, in one string. The page has a
-chapter for each library, with a section for each table; the test of a library compares it.
+A table is a dict from a reason to the names it applies to, in one string. The page has a chapter
+for each library, with a section for each table; the test of a library compares it.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ def _parts(title: str, introduction: str, sections: Mapping[str, Table]) -> Iter
 
 
 def _item(reason: str, names: str) -> str:
-    shown = ", ".join(f"`{n}`" for n in sorted(names.split()))
-    return textwrap.fill(f"- *{reason}* {shown}", 100, subsequent_indent="  ", break_on_hyphens=False)
+    listing = ", ".join(f"`{n}`" for n in sorted(names.split()))
+    return textwrap.fill(f"- *{reason}* {listing}", 100, subsequent_indent="  ", break_on_hyphens=False)

@@ -28,7 +28,7 @@ _COLUMNS = (
 
 
 def _rows(heading: str) -> list[list[str]]:
-    """The cells of the table under a heading of the page, the row of its columns first."""
+    """The cells of the table under a heading of the page, the header row first."""
     sections = re.split(r"^#+ (.*)\n", PAGE.read_text(), flags=re.M)
     text = dict(zip(sections[1::2], sections[2::2], strict=True))[heading]
     lines = [line.strip("| ") for line in text.splitlines() if line.startswith("|")]
@@ -72,7 +72,7 @@ def allowed(primitive: Primitive, result: np.dtype, *operands: np.dtype) -> int:
 
 
 def step(dtype: np.dtype) -> float:
-    """One ulp of 1, as it is for the parts of a complex dtype."""
+    """One ulp of 1, for a complex dtype that of its parts."""
     return float(ml_dtypes.finfo(np.real(np.zeros(1, dtype)).dtype).eps)
 
 

@@ -1,10 +1,10 @@
 """The AD matrix: every primitive of the table, and which of its rules a trial reaches.
 
-A primitive of rune/ops is tried on its samples (tests/ops/samples.py); one that holds programs or
-functions, or that needs lanes with a name, on the functions of CALLS. A trial holds the derivative
-forwards against differences, the derivative backwards against that forwards, and lanes against
-the loop over them, and notes which rules ran. So a rule that nothing tries is seen, and so is a
-primitive that nothing calls.
+A primitive of rune/ops is tried on its samples (tests/ops/samples.py); a primitive that holds
+programs or functions, or needs a named axis, is tried on the functions of CALLS. A trial compares
+the forward derivative with differences, the reverse derivative with the forward one, and vmap with
+the loop over lanes, and records which rules ran. So a rule that no trial reaches is reported, and
+so is a primitive that nothing calls.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _twice(x: Any) -> Any:
 
 
 def _linear(of: Function) -> Function:
-    """A function with a rule that applies it to the tangent: so it is among what is transposed."""
+    """A function whose rule applies it to the tangent, so that it is transposed."""
 
     def call(x: Any) -> Any:
         function = rune.custom_jvp(of)
@@ -123,7 +123,7 @@ def _solve(x: Any) -> Any:
 
 
 def _solve_by_two(x: Any) -> Any:
-    """A system of a constant matrix, linear in what is given."""
+    """A system with a constant matrix, linear in its right-hand side."""
     return rune.lax.custom_linear_solve(lambda v: 2.0 * v, x, lambda mv, b: b / mv(rnp.ones_like(b)), symmetric=True)
 
 
@@ -140,7 +140,7 @@ def _linear_part_of_while(x: Any) -> Any:
 
 
 def _counted(x: Any) -> Any:
-    """A loop that is linear in its carry, transposed: jit keeps it as it is."""
+    """The transpose of a loop that is linear in its carry; jit leaves the loop as it is."""
 
     def double(v: Any) -> Any:
         return rune.fori_loop(rnp.asarray(0), rnp.asarray(3), lambda i, u: u * 2.0, v)
@@ -176,7 +176,7 @@ def _on_lanes(name: str, *more: Any) -> tuple[Function, ...]:
     """A collective over rows that are lanes with a name, its derivatives, and lanes inside."""
 
     def collective(v: Any) -> Any:
-        if name == "pvary":  # lax.pvary writes none where types do not speak of variation
+        if name == "pvary":  # lax.pvary writes no equation if types do not record variation
             return ops.pvary(v, axis_name="i")
         return getattr(lax, name)(v, "i", *more)
 
@@ -188,8 +188,8 @@ def _on_lanes(name: str, *more: Any) -> tuple[Function, ...]:
         return pull(out)[0]
 
     inner = (collective, tangent, pulled, rune.vmap(collective))
-    chosen = inner if name not in ("pmax", "pmin") else (collective, inner[-1])
-    return tuple(rune.vmap(f, axis_name="i") for f in chosen)
+    functions = inner if name not in ("pmax", "pmin") else (collective, inner[-1])
+    return tuple(rune.vmap(f, axis_name="i") for f in functions)
 
 
 def _on_devices(x: Any) -> Any:
@@ -243,7 +243,7 @@ MORE: Mapping[str, Sequence[Function]] = {
 
 
 def calls_of(primitive: Primitive) -> Iterator[tuple[Function, list[Any]]]:
-    """Functions that call the primitive, and where to differentiate them."""
+    """Functions that call the primitive, each with the point to differentiate it at."""
     if primitive in LIBRARY:
         yield from (u.of_reals() for u in uses(primitive) if u.smooth)
         yield from ((function, [X]) for function in MORE.get(primitive.name, ()))
@@ -257,7 +257,7 @@ def calls_of(primitive: Primitive) -> Iterator[tuple[Function, list[Any]]]:
 
 
 def has_calls(primitive: Primitive) -> bool:
-    """Whether functions call it, and not samples."""
+    """Whether functions call the primitive, rather than samples."""
     return primitive in LIBRARY or primitive.name in CALLS
 
 
@@ -265,9 +265,9 @@ def _of_active(sample: Sample) -> tuple[Function, list[Any]]:
     """The sample as a function of the operands that can be differentiated."""
     arrays = [array(a) for a in sample.draw()]
 
-    def function(*chosen: Any) -> Any:
+    def function(*active: Any) -> Any:
         full = list(arrays)
-        for number, value in zip(sample.active, chosen, strict=True):
+        for number, value in zip(sample.active, active, strict=True):
             full[number] = value
         return sample.primitive(*full, **sample.params)
 
@@ -278,7 +278,7 @@ def _of_active(sample: Sample) -> tuple[Function, list[Any]]:
 
 
 def required(primitive: Primitive) -> set[str]:
-    """The rules that a primitive must have, and so those that must be tried."""
+    """The rules that a primitive must have, and that a trial must reach."""
     if primitive.name == "custom_lin":
         return {"transpose"}  # its other rules refuse
     rules = set()
@@ -304,9 +304,9 @@ def complete(primitive: Primitive) -> None:
 
 
 def tried(primitive: Primitive) -> set[str]:
-    """The rules that ran in a trial of the primitive, in which everything was right.
+    """The rules that ran in a trial of the primitive whose results were all right.
 
-    Errors: AssertionError where something was wrong.
+    Errors: AssertionError if a result is wrong.
     """
     complete(primitive)
     with recording(primitive) as ran:
@@ -338,8 +338,8 @@ def _differentiate(primitive: Primitive, function: Function, primals: Sequence[A
             rune.jvp(function, primals, tangents)
     else:
         near(expected, rune.jvp(function, primals, tangents)[1], relative=1e-6, why=WHY)
-    pulled = rune.vjp(function, *primals)[1](ct)
-    backwards = inner(pulled, tangents)
+    cotangents = rune.vjp(function, *primals)[1](ct)
+    backwards = inner(cotangents, tangents)
     near(inner([ct], [expected]), backwards, relative=1e-6, absolute=1e-8, why=WHY)
 
 
@@ -372,14 +372,14 @@ def recording(primitive: Primitive) -> Iterator[set[str]]:
         return run if callable(rule) else rule
 
     rules = {n: getattr(primitive, n) for n in ("jvp", "jvp_equation", "transpose", "batch")}
-    changed = {
+    recorders = {
         "jvp": _noted(rules["jvp"], noting),
         "jvp_equation": noting("jvp", rules["jvp_equation"]),
         "transpose": noting("transpose", rules["transpose"]),
         "batch": noting("batch", rules["batch"]),
     }
     try:
-        for name, rule in changed.items():
+        for name, rule in recorders.items():
             object.__setattr__(primitive, name, rule)  # frozen for everybody else
         yield ran
     finally:
@@ -412,7 +412,7 @@ def all_primitives() -> dict[str, Primitive]:
 
 
 def untried(table: Mapping[str, Primitive] = TABLE) -> list[str]:
-    """What is wrong with a table: primitives and rules that no trial reaches."""
+    """The gaps of a table: primitives and rules that no trial reaches."""
     messages = []
     for primitive in table.values():
         if primitive.name in OF_PASSES | OF_ALL_LANES:

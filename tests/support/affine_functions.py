@@ -1,9 +1,8 @@
 """Random functions of vectors whose sizes are affine in n and m, for laws about symbolic sizes.
 
-A function takes x [a*n + b] and y [m]. Each step makes one vector more of those there are: joined,
-padded, cut, reversed, summed up, contracted, gathered, selected, split and merged. So sizes such as
-n + m, 2*n + 1, n*m and (n + 1)//2 arise. The last two vectors are the result.
-"""
+A function takes x [a*n + b] and y [m]. Each step makes a new vector from the existing ones: it
+joins, pads, cuts, reverses, sums, contracts, gathers, selects, splits or merges them. So sizes such
+as n + m, 2*n + 1, n*m and (n + 1)//2 arise. The last two vectors are the result."""
 
 from __future__ import annotations
 

@@ -42,11 +42,11 @@ class Case:
         return np.random.default_rng(7).normal(size=(self.b, self.t, self.n, self.h)).astype(np.float32)
 
     def causal(self) -> np.ndarray:
-        """Which key each query sees: those up to its own place."""
+        """The keys that each query attends to: those up to its own position."""
         return np.arange(self.s)[None] <= np.arange(self.t)[:, None]
 
     def window(self, before: int, after: int) -> np.ndarray:
-        """Which key each query sees: some before and after its own place."""
+        """The keys that each query attends to: some before and after its own position."""
         distance = np.arange(self.t)[:, None] - np.arange(self.s)[None]
         return (distance <= before) & (-distance <= after)
 
@@ -78,12 +78,12 @@ class Case:
         ds = p * (dp - (dp * p).sum(-1, keepdims=True)) / np.sqrt(self.h)
         ds = ds if mask is None else np.where(mask, ds, 0.0)
         dk, dv = np.einsum("bnts,btnh->bsnh", ds, q), np.einsum("bnts,btnh->bsnh", p, w)
-        grouped = (self.b, self.s, self.k, self.n // self.k, self.h)
-        return [np.einsum("bnts,bsnh->btnh", ds, k), *(x.reshape(grouped).sum(3) for x in (dk, dv))]
+        shape = (self.b, self.s, self.k, self.n // self.k, self.h)
+        return [np.einsum("bnts,bsnh->btnh", ds, k), *(x.reshape(shape).sum(3) for x in (dk, dv))]
 
 
 def attention(**options: Any) -> Callable[..., Any]:
-    """Attention of queries, keys and values; a new function, which nothing has compiled."""
+    """Attention of queries, keys and values: a new function, for which nothing is compiled yet."""
     return lambda q, k, v: nn.dot_product_attention(q, k, v, **options)
 
 

@@ -1,7 +1,7 @@
 """A real browser, without a window: pages are opened, measured by JavaScript, and photographed.
 
-Chromium is spoken to by its DevTools protocol. It resolves no name, so that a page shows what it is
-without a network.
+The tests talk to Chromium in its DevTools protocol. It resolves no host name, so that a page shows
+what it looks like without a network.
 
 Source: https://chromedevtools.github.io/devtools-protocol
 """
@@ -49,7 +49,7 @@ LIGHT, DARK, PHONE = View(), View(dark=True), View(width=390)
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """What a page looks like in a view: the answer of a question, and a PNG."""
+    """What a page looks like in a view: the value of an expression, and a PNG."""
 
     answer: Any
     png: bytes
@@ -57,12 +57,12 @@ class Shot:
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """A running browser: where it is spoken to."""
+    """A running browser: the address of its DevTools."""
 
     address: str  # http://127.0.0.1:port
 
     def look(self, url: str, views: Sequence[View], question: str) -> list[Shot]:
-        """Open a page for each view, and ask it an expression of JavaScript."""
+        """Open a page for each view, and evaluate an expression of JavaScript there."""
         shots = []
         for view in views:
             with _opened(self.address, url, view) as page:
@@ -99,7 +99,7 @@ class _Socket:
     def send(self, text: str) -> None:
         data = text.encode()
         size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
-        self.stream.sendall(b"\x81" + size + bytes(4) + data)  # masked with zeros: as it is
+        self.stream.sendall(b"\x81" + size + bytes(4) + data)  # a mask of zeros changes nothing
 
     def receive(self) -> str:
         data, is_last = b"", False
@@ -129,7 +129,7 @@ class _Page:
         return answer["result"]
 
     def hear(self, is_wanted: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
-        """The next message of a kind; others are passed over."""
+        """The next message of a kind; others are skipped."""
         return next(m for m in iter(lambda: json.loads(self.socket.receive()), None) if is_wanted(m))
 
     def ask(self, question: str) -> Any:
@@ -138,13 +138,13 @@ class _Page:
         return answer["result"].get("value")
 
     def see(self, view: View, question: str) -> Shot:
-        """Ask, and photograph."""
+        """Evaluate the expression, and take a screenshot."""
         self.ask("document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => 0)")
         answer = self.ask(question)
         height = min(TALLEST, self.ask("document.documentElement.scrollHeight"))
         clip = {"x": 0, "y": 0, "width": view.width, "height": height, "scale": 1}
-        drawn = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True, optimizeForSpeed=True)
-        return Shot(answer, base64.b64decode(drawn["data"]))
+        screenshot = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True, optimizeForSpeed=True)
+        return Shot(answer, base64.b64decode(screenshot["data"]))
 
 
 @contextmanager

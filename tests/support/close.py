@@ -50,19 +50,19 @@ def ulp_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return _distance_in_plane(x, y)
     if x.dtype not in dtypes.FLOATING:
         return (x != y).astype(np.int64) * (1 << 31)
-    both = np.isnan(x) & np.isnan(y)
-    either = np.isnan(x) ^ np.isnan(y)
+    both_are_nan = np.isnan(x) & np.isnan(y)
+    one_is_nan = np.isnan(x) ^ np.isnan(y)
     distance = np.abs(_ordered(x).astype(object) - _ordered(y).astype(object))
-    return np.where(both, 0, np.where(either, 1 << 62, distance)).astype(np.float64)
+    return np.where(both_are_nan, 0, np.where(one_is_nan, 1 << 62, distance)).astype(np.float64)
 
 
 def _distance_in_plane(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    each = np.maximum(*(ulp_distance(part(x), part(y)) for part in (np.real, np.imag)))
+    steps = np.maximum(*(ulp_distance(part(x), part(y)) for part in (np.real, np.imag)))
     with np.errstate(all="ignore"):
         longest = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
         apart = np.maximum(np.abs(np.real(x - y)), np.abs(np.imag(x - y))) / np.spacing(longest)
-    finite = np.isfinite(x) & np.isfinite(y) & (each > 0)
-    return np.where(finite, np.ceil(apart), each)
+    finite = np.isfinite(x) & np.isfinite(y) & (steps > 0)
+    return np.where(finite, np.ceil(apart), steps)
 
 
 def _ordered(x: np.ndarray) -> np.ndarray:

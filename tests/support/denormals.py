@@ -1,8 +1,8 @@
-"""What an executor may compute whose arithmetic takes denormal numbers of f32 for 0.
+"""What an executor may compute if its arithmetic flushes denormal f32 numbers to 0.
 
-Each step of a computation may keep a denormal number or take it for 0, so a result is right if it
-is that of operands of which some are 0, or is 0 itself where that is denormal. The parts of a
-complex number are taken by themselves. A denormal number times infinity is then NaN.
+Each step of a computation may keep a denormal number or flush it to 0, so a result is right if it
+is the result for operands some of which are flushed, or if it is 0 where that result is denormal.
+The parts of a complex number are flushed separately. A flushed number times infinity is NaN.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Meaning = Callable[[Sequence[np.ndarray]], np.ndarray]
 
 
 def flushed(x: np.ndarray) -> np.ndarray:
-    """The numbers with 0 for denormal ones; of complex ones, parts."""
+    """The numbers with 0 for denormal numbers, or for denormal parts of complex ones."""
     if x.dtype not in IN_F32:
         return x
     if np.iscomplexobj(x):
@@ -32,12 +32,12 @@ def flushed(x: np.ndarray) -> np.ndarray:
 
 
 def steps(meaning: Meaning, operands: Sequence[np.ndarray], out: np.ndarray) -> np.ndarray:
-    """How many ulps each result is away from the nearest that is right."""
-    results = [meaning(chosen) for chosen in itertools.product(*map(_readings, operands))]
-    undefined = _is_endless(results[0], operands)
+    """The distance of each result from the nearest right one, in ulps."""
+    results = [meaning(reading) for reading in itertools.product(*map(_readings, operands))]
+    is_undefined = _is_endless(results[0], operands)
     if not np.iscomplexobj(out):
         apart = [_apart(e, out, np.abs(e)) for r in results for e in (r, flushed(r))]
-        return np.where(undefined & np.isnan(out), 0, np.minimum.reduce(apart))
+        return np.where(is_undefined & np.isnan(out), 0, np.minimum.reduce(apart))
     parts = []
     for part in (np.real, np.imag):
         apart = [
@@ -45,12 +45,12 @@ def steps(meaning: Meaning, operands: Sequence[np.ndarray], out: np.ndarray) -> 
             for r in results
             for e in (r, flushed(r))
         ]
-        parts.append(np.where(undefined & np.isnan(part(out)), 0, np.minimum.reduce(apart)))
+        parts.append(np.where(is_undefined & np.isnan(part(out)), 0, np.minimum.reduce(apart)))
     return np.maximum(*parts)
 
 
 def _readings(x: np.ndarray) -> list[np.ndarray]:
-    """The operand in all ways in which it may be read."""
+    """The operand in each way that an executor may read it."""
     if not np.iscomplexobj(x):
         return [x, flushed(x)]
     return [_joined(a, b) for a in _readings(np.real(x)) for b in _readings(np.imag(x))]
@@ -70,13 +70,13 @@ def _is_endless(result: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarra
 
 
 def _apart(expected: np.ndarray, out: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Ulps, at numbers of that size; what differs by no more than denormal numbers is equal."""
-    each = ulp_distance(expected, out)
+    """The distance in ulps at numbers of that size; a denormal difference counts as none."""
+    ulps = ulp_distance(expected, out)
     if expected.dtype not in IN_F32:
-        return each
+        return ulps
     finite = np.isfinite(expected.astype(np.float32)) & np.isfinite(out.astype(np.float32)) & np.isfinite(size)
     with np.errstate(all="ignore"):
         difference = np.abs(expected.astype(np.float64) - out.astype(np.float64))
         if size.dtype == dtypes.f32:
-            each = np.where(finite, np.minimum(each, np.ceil(difference / np.spacing(size))), each)
-    return np.where(finite & (difference <= SLACK), 0, each)
+            ulps = np.where(finite, np.minimum(ulps, np.ceil(difference / np.spacing(size))), ulps)
+    return np.where(finite & (difference <= SLACK), 0, ulps)

@@ -1,4 +1,4 @@
-"""Derivatives held against differences: directional, central, in f64."""
+"""Directional derivatives by central differences in f64, to compare derivatives with."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _direction(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
 def differences(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> np.ndarray:
     """(f(x + h t) - f(x - h t)) / 2h."""
     x, t = [np.asarray(p) for p in primals], [np.asarray(v) for v in tangents]
-    ahead = function(*(array(a + STEP * b) for a, b in zip(x, t)))
-    behind = function(*(array(a - STEP * b) for a, b in zip(x, t)))
-    return (np.asarray(ahead) - np.asarray(behind)) / (2 * STEP)
+    upper = function(*(array(a + STEP * b) for a, b in zip(x, t)))
+    lower = function(*(array(a - STEP * b) for a, b in zip(x, t)))
+    return (np.asarray(upper) - np.asarray(lower)) / (2 * STEP)
 
 
 def inner(a: Sequence[Any], b: Sequence[Any]) -> float:

@@ -1,4 +1,4 @@
-"""How many examples a law draws: fewer where each of them compiles."""
+"""How many examples a law draws: fewer if each of them is compiled."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from hypothesis import settings
 
 # The profile (tests/conftest.py) is loaded before any test module is imported.
 COMPILING = settings(max_examples=max(1, settings().max_examples // 3))
-# Where each of them is compiled on every executor.
+# For laws that compile each example on every executor.
 DRIVEN = settings(max_examples=max(1, settings().max_examples // 5))

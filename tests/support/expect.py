@@ -1,4 +1,4 @@
-"""Golden text, inline: the expected text stands in the test and is rewritten by --accept.
+"""Golden text, inline: the test holds the expected text, and --accept rewrites it.
 
     expect(program, '''
         program f(%0: f32[3]) {
@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-_accepted: dict[str, dict[int, str]] = defaultdict(dict)  # file -> line of the call -> new text
+_new_texts: dict[str, dict[int, str]] = defaultdict(dict)  # file -> line of the call -> new text
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,8 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write down what was accepted."""
-    for file, changes in _accepted.items():
+    """Write the accepted texts into the tests."""
+    for file, changes in _new_texts.items():
         path = Path(file)
         path.write_text(rewritten(path.read_text(), changes))
 
@@ -43,12 +43,12 @@ def expect(request: pytest.FixtureRequest) -> Any:
     accept = request.config.getoption("--accept")
 
     def compare(value: Any, expected: str) -> None:
-        actual, wanted = str(value), textwrap.dedent(expected).strip("\n")
+        actual, golden = str(value), textwrap.dedent(expected).strip("\n")
         frame = inspect.stack()[1]
-        if actual != wanted and accept:
-            _accepted[frame.filename][frame.lineno] = actual
+        if actual != golden and accept:
+            _new_texts[frame.filename][frame.lineno] = actual
         else:
-            assert actual == wanted
+            assert actual == golden
 
     return compare
 
@@ -58,9 +58,9 @@ def expect_file(config: pytest.Config, path: Path, text_of_value: str) -> None:
     text = text_of_value.rstrip("\n") + "\n"
     if config.getoption("--accept"):
         path.write_text(text)
-    wanted = path.read_text()
-    assert wanted == text, f"{path.name} differs; review it, and run pytest --accept\n" + "\n".join(
-        difflib.unified_diff(wanted.splitlines(), text.splitlines(), "golden", "found", n=2)
+    golden = path.read_text()
+    assert golden == text, f"{path.name} differs; review it, and run pytest --accept\n" + "\n".join(
+        difflib.unified_diff(golden.splitlines(), text.splitlines(), "golden", "found", n=2)
     )
 
 
@@ -76,8 +76,8 @@ def rewritten(source: str, changes: dict[int, str]) -> str:
 
 
 def _is_expect(call: ast.Call) -> bool:
-    named = isinstance(call.func, ast.Name) and call.func.id == "expect"
-    return named and len(call.args) == 2
+    is_name = isinstance(call.func, ast.Name) and call.func.id == "expect"
+    return is_name and len(call.args) == 2
 
 
 def _end(call: ast.Call) -> int:

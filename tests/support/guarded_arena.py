@@ -1,8 +1,8 @@
-"""Arenas with guards between their values: plans whose values lie apart, and what lies between.
+"""Arenas with guards between their values.
 
-A plan is moved, not made anew: values that share a place share it still, and those at other places
-no longer overlap. Behind each, and before the first, are bytes that no kernel may write, or pages
-that none may touch either. Plans of symbolic offsets stay as they are.
+The offsets of a plan are moved apart: values that share memory still share it, and others no longer
+touch. After each value, and before the first, are bytes that no kernel may write, or pages that no
+kernel may even read. Plans with symbolic offsets stay as they are.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ Ranges = list[tuple[int, int]]
 
 
 class _Symbolic(Exception):
-    """An offset or a size is known in a call only."""
+    """An offset or a size is known only in a call."""
 
 
 @dataclass
 class _Layout:
-    """Where values go: bytes in use until now, and how far."""
+    """Where values go: the bytes in use so far, and their end."""
 
     guards: Guards
     end: int = 0
     used: Ranges = field(default_factory=list)
 
     def place(self, nbytes: int) -> int:
-        """Room for so many bytes behind what is there and a guard."""
+        """The offset of so many bytes after the values placed so far and a guard."""
         if self.guards is Guards.CANARIES:
             start = -(-self.end // ALIGNMENT) * ALIGNMENT + CANARY
         else:
@@ -57,13 +57,13 @@ class _Layout:
 
     @property
     def total(self) -> int:
-        """Bytes of the arena, a guard at the end included."""
+        """Bytes of the arena, with a guard at its end."""
         unit, guard = (ALIGNMENT, CANARY) if self.guards is Guards.CANARIES else (PAGE, PAGE)
         return -(-self.end // unit) * unit + guard
 
 
 def spread(plan: Plan, guards: Guards) -> tuple[Plan, Ranges]:
-    """The plan with values apart, and the bytes between them; as it is where that cannot be."""
+    """The plan with its values apart, and the gaps between; unchanged if that is impossible."""
     layout = _Layout(guards)
     try:
         spread_plan = _moved(plan, layout)
@@ -78,7 +78,7 @@ def spread(plan: Plan, guards: Guards) -> tuple[Plan, Ranges]:
 
 
 def _moved(plan: Plan, layout: _Layout) -> Plan:
-    """The plan at new offsets, those of the plans within as if the outer arena were theirs."""
+    """The plan at new offsets; inner plans are moved as parts of the outer arena."""
     sizes: dict[Size, int] = {}
     for slot in (s for step in plan.steps for s in slots_of(step) if s.space is Space.ARENA):
         offset, nbytes = slot.offset, type_bytes(slot.type)
@@ -88,8 +88,8 @@ def _moved(plan: Plan, layout: _Layout) -> Plan:
     places = {offset: layout.place(nbytes) for offset, nbytes in sizes.items()}
 
     def at(slot: Slot) -> Slot:
-        here = slot.space is Space.ARENA
-        return replace(slot, offset=places[slot.offset]) if here else slot
+        in_arena = slot.space is Space.ARENA
+        return replace(slot, offset=places[slot.offset]) if in_arena else slot
 
     steps = tuple(_moved_step(step, at, layout) for step in plan.steps)
     return replace(plan, steps=steps, arena_bytes=layout.total if layout.used else 0)
@@ -130,28 +130,28 @@ def _moved_step(step: Step, at: Callable[[Slot], Slot], layout: _Layout) -> Step
 
 
 @dataclass
-class Watched:
-    """The arenas of one executable, and what nobody may have written in them."""
+class GuardedArenas:
+    """The arenas of one executable, and the gaps that no kernel may have written."""
 
     gaps: Ranges
     arenas: list[np.ndarray]
 
     def damaged(self) -> list[tuple[int, int]]:
-        """The gaps in which a byte is no longer as it was."""
+        """The gaps in which a byte has changed."""
         return [(a, b) for arena in self.arenas for a, b in self.gaps if (arena[a:b] != MARK).any()]
 
 
-def guard_arenas(guards: Guards, watched: list[Watched]) -> None:
-    """Give executables of all kinds such arenas; each is added to `watched`."""
+def guard_arenas(guards: Guards, executables: list[GuardedArenas]) -> None:
+    """Give all executables such arenas, and add each executable's to `executables`."""
     begin, new_arena = CpuExecutable.__init__, CpuExecutable.new_arena
 
     def begin_apart(self: CpuExecutable, plan: Plan, host: Host, work: Work) -> None:
         # A clock knows the steps by their identity.
         spread_plan, gaps = spread(plan, guards) if host.clock is None else (plan, [])
         begin(self, spread_plan, host, work)
-        vars(self)["gaps"] = gaps  # which its twins on other devices have, too
+        vars(self)["gaps"] = gaps  # its copies for other devices have them, too
         if guards is Guards.CANARIES and gaps:
-            watched.append(Watched(gaps, self._arenas))
+            executables.append(GuardedArenas(gaps, self._arenas))
 
     def guarded_arena(self: CpuExecutable, nbytes: int) -> np.ndarray:
         gaps = vars(self).get("gaps", [])
@@ -166,7 +166,7 @@ def guard_arenas(guards: Guards, watched: list[Watched]) -> None:
 
 
 def _arena_of_pages(nbytes: int, gaps: Ranges) -> np.ndarray:
-    """Memory in which the whole pages within the gaps cannot be touched."""
+    """Memory whose pages that lie entirely in gaps cannot be accessed."""
     arena = np.frombuffer(mmap.mmap(-1, nbytes), np.uint8)
     library = ctypes.CDLL(None, use_errno=True)
     for a, b in gaps:

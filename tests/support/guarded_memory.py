@@ -23,7 +23,7 @@ PAGE, CANARY, MARK = 4096, 64, 0xA5
 
 
 class Guards(Enum):
-    """What stands around every array."""
+    """What surrounds every array."""
 
     NONE = "none"
     CANARIES = "canaries"
@@ -250,7 +250,7 @@ _SET_HANDLER = 304  # its place in NumPy's table of functions, a part of NumPy's
 
 
 class GuardedMemory:
-    """NumPy's allocator of this context, from now on; it lives as long as the process."""
+    """The NumPy allocator of this context from now on; it lives as long as the process."""
 
     def __init__(self, guards: Guards):
         text = _COMMON + (_CANARIES if guards is Guards.CANARIES else _PAGES)
@@ -267,7 +267,7 @@ class GuardedMemory:
 
     @property
     def damaged(self) -> int:
-        """How many of the freed arrays had been written beside."""
+        """How many freed arrays had been written out of bounds."""
         return self._damaged.value
 
     @property

@@ -1,6 +1,6 @@
-"""The guards of this run, as RUNE_TEST_GUARDS says: canaries, after, before, or none.
+"""The guards of this run, which RUNE_TEST_GUARDS chooses: canaries, after, before, or none.
 
-One run of the tests of the CPU with pages behind all that is read or written:
+This runs tests of the CPU with an inaccessible page after every array:
 
     RUNE_TEST_GUARDS=after ./scripts/test tests/lowering tests/laws
 """
@@ -9,28 +9,28 @@ from __future__ import annotations
 
 import os
 
-from tests.support.guarded_arena import Watched, guard_arenas
+from tests.support.guarded_arena import GuardedArenas, guard_arenas
 from tests.support.guarded_memory import GuardedMemory, Guards
 
 
 class _Guard:
-    """What was put in place, and whether it held."""
+    """The guards in place, and whether they were damaged."""
 
     def __init__(self, guards: Guards):
         self.guards = guards
-        self.watched: list[Watched] = []
-        self.counted = 0
+        self.arenas: list[GuardedArenas] = []
+        self.damage_count = 0
         self.memory = None if guards is Guards.NONE else GuardedMemory(guards)
         if self.memory is not None:
-            guard_arenas(guards, self.watched)
+            guard_arenas(guards, self.arenas)
 
     def damage(self) -> list[str]:
-        """What was written beside since the last look."""
+        """What was written out of bounds since the last call."""
         if self.memory is None:
             return []
-        arenas = [f"bytes {a} to {b} of an arena" for w in self.watched for a, b in w.damaged()]
-        self.watched.clear()
-        count, self.counted = self.memory.damaged - self.counted, self.memory.damaged
+        arenas = [f"bytes {a} to {b} of an arena" for w in self.arenas for a, b in w.damaged()]
+        self.arenas.clear()
+        count, self.damage_count = self.memory.damaged - self.damage_count, self.memory.damaged
         arrays = [f"beside {count} arrays, the last of {self.memory.last_size} bytes"]
         return arenas + (arrays if count else [])
 

@@ -1,7 +1,7 @@
 """Run kernels with NumPy, point by point in vectors, straight from their definition.
 
 Every axis is an array dimension: the domain's first, then inner axes. Nothing is shared with the
-compiler's later stages, so a KernelProgram can be held against the Program that it came from.
+compiler's later stages, so a KernelProgram can be compared with the Program that it came from.
 Reads out of bounds, unless guarded, and double writes of one element are errors.
 """
 
@@ -62,7 +62,7 @@ Plain = Let | Reduce | Fill | Write | Scan
 
 
 class _Point:
-    """The points of one kernel, all at once."""
+    """All points of one kernel at once."""
 
     def __init__(self, kernel: Kernel, buffers: dict[str, np.ndarray], sizes: Mapping[str, int]):
         self.kernel, self.buffers = kernel, buffers
@@ -71,8 +71,8 @@ class _Point:
         self.rank = len(kernel.domain) + MAX_INNER
         self.env: dict[str, Any] = dict(sizes)
         self.rows: dict[str, np.ndarray] = {}
-        started = {b for _, b in kernel.in_place}
-        self.written = {b.name: np.full(buffers[b.name].shape, b.name in started) for b in kernel.outputs}
+        in_place = {b for _, b in kernel.in_place}
+        self.written = {b.name: np.full(buffers[b.name].shape, b.name in in_place) for b in kernel.outputs}
         for k, (axis, extent) in enumerate(zip(kernel.domain, self.extents)):
             self.env[axis.name] = self.along(k, extent)
 
@@ -179,7 +179,7 @@ class _Point:
                 self.store(output, indices, convert(out, self.buffers[output].dtype), env, None)
 
     def stream(self, stream: Stream) -> None:
-        """In two passes: the largest score of all, then every sum from the scores again."""
+        """Two passes: one for the largest score, one for all the sums."""
         first = len(self.extents)
         env, inner = self.inside(self.env, stream.axes, first)
         at = tuple(range(first, first + len(inner)))
@@ -243,16 +243,16 @@ class _Point:
         self.written[name].reshape(-1)[flat] = True
 
     def ordered(self, w: Write, env: dict[str, Any], extents: list[int]) -> None:
-        """Inner points one after the other; the domain's all at once."""
+        """Inner points one after the other, all points of the domain at once."""
         for point in itertools.product(*map(range, extents)):
-            here = dict(env)
+            scope = dict(env)
             for axis, p in zip(w.axes, point):
-                here[axis.name] = np.full((1,) * self.rank, p, np.int64)
-            self.lets(w, here)
-            value = self.full(self.value(w.value, here), [])
-            arrays = [np.broadcast_to(size_value(i, here), value.shape) for i in w.indices]
+                scope[axis.name] = np.full((1,) * self.rank, p, np.int64)
+            self.lets(w, scope)
+            value = self.full(self.value(w.value, scope), [])
+            arrays = [np.broadcast_to(size_value(i, scope), value.shape) for i in w.indices]
             if w.condition is not None:
-                mask = np.broadcast_to(self.value(w.condition, here), value.shape)
+                mask = np.broadcast_to(self.value(w.condition, scope), value.shape)
                 arrays, value = [a[mask] for a in arrays], value[mask]
             target, at = self.buffers[w.output], tuple(arrays)
             assert value.size <= 1 or len(set(zip(*(a.ravel() for a in at)))) == value.size
@@ -266,8 +266,8 @@ def run_kernel(
     """Run one kernel; `outputs` are written in place."""
     buffers = dict(zip((b.name for b in kernel.inputs), inputs, strict=True))
     buffers |= dict(zip((b.name for b in kernel.outputs), outputs, strict=True))
-    for source, changed in kernel.in_place:
-        buffers[changed][...] = buffers[source]
+    for source, output in kernel.in_place:
+        buffers[output][...] = buffers[source]
     if kernel.code:
         interpret(code_of(kernel), list(buffers.values()), sizes)
         return
@@ -293,7 +293,7 @@ def run_dot(inputs: Sequence[np.ndarray], shape: tuple[int, ...], parameters: Ma
 def run_kernel_program(
     program: KernelProgram, args: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None
 ) -> list[np.ndarray]:
-    """The results of a kernel program; memory starts out as garbage."""
+    """The results of a kernel program whose memory starts out as garbage."""
     sizes = sizes or {}
     memory = dict(zip((v.number for v in program.inputs), args, strict=True))
 

@@ -27,7 +27,7 @@ from tests.support.kernel_program import run_dot, run_kernel_program
 
 
 def target(*routines: str, language: str = "llvm", scratch_bytes: int = 1 << 16) -> Target:
-    """A device that does not exist."""
+    """The target of a device that does not exist."""
     return Target(
         "test:0", "test", language, "a test", frozenset(dtypes.ANY), 32, 8, 1, 0, scratch_bytes, frozenset(routines)
     )
@@ -59,9 +59,9 @@ def program_of(function: Callable[..., Any], *types: ArrayType, name: str = "f")
         out = function(*inputs)
         return out if isinstance(out, list | tuple) else [out]
 
-    staged = trace_program(Stage(None), run, types, name)
-    assert not staged.captured
-    return decompose(staged.program)
+    trace = trace_program(Stage(None), run, types, name)
+    assert not trace.captured
+    return decompose(trace.program)
 
 
 def evaluate(program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -2,8 +2,8 @@
 
     RUNE_TEST_REFERENCE=1 ./scripts/test tests/numpy
 
-A race, a read of what nothing wrote or an index out of bounds fails the test that compiled the
-program. What has side effects, loops for long or is large runs where it was meant to run alone.
+A race, a read of unwritten memory or an index out of bounds fails the test that compiled the
+program. Programs with side effects, long loops or large arrays run on the CPU alone.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MOST_EQUATIONS = 150
 
 @contextmanager
 def interpreted_as_well() -> Iterator[None]:
-    """Whatever Python runs on the CPU meanwhile runs on `reference` first."""
+    """Programs that run on the CPU inside the block run on `reference` first."""
 
-    def both(program: Program, args: Sequence[Any], place: Any, donated: Any, schedules: Any) -> Any:
+    def both(program: Program, args: Sequence[Any], place: Any, donations: Any, schedules: Any) -> Any:
         if place.device is None and is_small(program, args):
             interpret(program, args)
-        return execute(program, args, place, donated, schedules)
+        return execute(program, args, place, donations, schedules)
 
     with patch.object(run, "execute", both):
         yield
@@ -69,7 +69,7 @@ def _is_brief(program: Program) -> bool:
 
 
 def interpret(program: Program, args: Sequence[Any]) -> None:
-    """Run the program on `reference`; its counters of compilations are not touched."""
+    """Run the program on `reference` without changing the counters of compilations."""
     device = device_named("reference:0")
     with warnings.catch_warnings(action="ignore", category=HostFallbackWarning):
         plan = stages(program, device.target).plan

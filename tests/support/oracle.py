@@ -1,4 +1,4 @@
-"""The oracle: the NumPy meaning of a primitive, and of a program, nested ones inlined."""
+"""The oracle: the NumPy meaning of a primitive, and of a program with nested programs inlined."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.arrays import array
 
 
 class Oracle(Interpreter):
-    """Evaluates, and never compiles: a program held by an equation is evaluated here too."""
+    """Evaluates and never compiles, not even the programs that equations hold."""
 
     __slots__ = ()
 

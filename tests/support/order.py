@@ -1,10 +1,10 @@
-"""The order of tests: those of one case stand together, so that what one compiles serves the next.
+"""The order of tests: those of one case run together, so that what one compiles serves the next.
 
-Loops of eager calls are remembered while a thousand others have not come between. A file's tests
-stay in their file, whose first test of a case says where the case comes.
+The cache of eager loops evicts a loop after a thousand others. Tests stay in their file, and the
+first test of a case decides where the case comes.
 
-Where several processes share a run, files that take long come first, then those of many tests: the
-last ones are short, and no process waits for the other at the end.
+When several processes share a run, files that take long come first, then files of many tests: the
+last files are short, and no process waits for another at the end.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ LONG = (
 
 
 def by_case(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """The items, those of a case behind the first one of it in its file."""
+    """The items, with the tests of a case after the first test of it in the file."""
     places: dict[Hashable, int] = {}
-    keyed = [(places.setdefault(_group(item), n), n, item) for n, item in enumerate(items)]
-    return [item for _, _, item in sorted(keyed, key=lambda k: k[:2])]
+    ranks = [(places.setdefault(_group(item), n), n, item) for n, item in enumerate(items)]
+    return [item for _, _, item in sorted(ranks, key=lambda k: k[:2])]
 
 
 def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """The items, those of files that take long in front, then those of files of many tests."""
+    """The items, with slow files first, then files of many tests."""
     items = list(items)
     counts = Counter(item.path for item in items)
     ranks = {TESTS / name: rank for rank, name in enumerate(LONG)}
@@ -64,7 +64,7 @@ def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 
 
 def _group(item: pytest.Item) -> Hashable:
-    """The item's file and case; one without a case is alone."""
+    """The item's file and case; an item without a case is its own group."""
     callspec = getattr(item, "callspec", None)
     values = () if callspec is None else callspec.params.values()
     cases = (getattr(v, "case", v) for v in values)

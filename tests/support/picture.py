@@ -1,8 +1,8 @@
-"""Pictures of notebook views: HTML is really laid out and drawn, then compared with a stored PNG.
+"""Pictures of notebook views: HTML is laid out and drawn, then compared with a stored PNG.
 
 The fonts are matplotlib's own, so that a picture looks alike on every machine. Two pictures agree
-if their brightness does, averaged over small blocks, but for a few blocks: that forgives another
-rounding of edges and letters, and nothing that one would see. `--accept` stores the new picture.
+if their brightness, averaged over small blocks, agrees in all but a few blocks: this tolerates
+other rounding of edges and letters, but no visible change. `--accept` stores the new picture.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ div, span, b, summary, li, i, h4 {{ font-family: Sans !important; }}
 svg, svg text, pre, code, table, td, th {{ font-family: Mono !important; }}
 """
 BLOCK = 4  # side of a block in pixels
-DIFFERENCE = 0.15  # of the brightness of a block, which is seen
+DIFFERENCE = 0.15  # a visible difference of a block's brightness
 COLOURS = 64  # of a stored picture, to keep it small
 SHARE = 1.5e-4  # of the blocks, that may differ
 
@@ -68,8 +68,8 @@ def differing(a: np.ndarray, b: np.ndarray) -> float:
 def expect_picture(config: pytest.Config, golden: Path, html: str, tmp_path: Path) -> None:
     """Compare the drawn page with a stored picture, or with --accept store it."""
     screenshot = tmp_path / golden.name
-    drawn = draw(html, screenshot)
+    picture = draw(html, screenshot)
     if config.getoption("--accept"):
         Image.open(screenshot).quantize(COLOURS).save(golden, optimize=True)
-    share = differing(brightness(golden), drawn)
+    share = differing(brightness(golden), picture)
     assert share <= SHARE, f"{share:.2%} of {golden.name} differ from {screenshot}; look at both"

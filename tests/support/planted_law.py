@@ -1,4 +1,4 @@
-"""A law that does not hold, for tests/test_fuzz.py; pytest collects it only when it is named."""
+"""A law that does not hold, for tests/test_fuzz.py; pytest collects it only by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 
-@settings(phases=[Phase.generate])  # the example as it was drawn: what it shrinks to is one
+@settings(phases=[Phase.generate])  # the example as drawn: every example shrinks to the same one
 @given(st.integers(0, 10**9))
 def test_no_number_is_large(number: int):
     assert number < 1000

@@ -1,4 +1,4 @@
-"""Code for other processors than the host's own, which the host runs as well: narrower vectors.
+"""Code for processors with narrower vectors than the host's, which the host also runs.
 
     RUNE_TEST_PROCESSOR=avx2 ./scripts/test tests/laws
 
@@ -23,16 +23,16 @@ VECTOR_BYTES = {"sse2": 16, "sse4": 16, "avx2": 32, "avx512": 64}
 
 
 def runs_here(name: str) -> bool:
-    """Whether the host has all that this processor has."""
-    wanted = [word[1:] for word in PROCESSORS[name].features.split(",")]
-    there = compiler.features()
-    return all(there.get(feature) for feature in wanted)
+    """Whether the host has all features of this processor."""
+    names = [word[1:] for word in PROCESSORS[name].features.split(",")]
+    features = compiler.features()
+    return all(features.get(feature) for feature in names)
 
 
 def compile_for(name: str) -> None:
     """Compile for this processor from now on; nothing may have been compiled before."""
     processor = PROCESSORS[name]
     compiler.host = lambda: processor
-    for cached in (compiler.features, compiler.machine, compiler.attributes):
-        cached.cache_clear()
+    for query in (compiler.features, compiler.machine, compiler.attributes):
+        query.cache_clear()
     assert compiler.machine().vector_bytes == VECTOR_BYTES[name]

@@ -1,4 +1,4 @@
-"""Random functions with control flow, each of which also runs without.
+"""Random functions with control flow, which also run without rune's control flow.
 
 A function takes a state, two arrays in f64 (or f32), to a state of the same types. It is a tree of
 nodes:
@@ -47,7 +47,7 @@ class Straight:
         return f"Straight({steps})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """What Hypothesis shows: it would take the dataclasses of the program apart."""
+        """What Hypothesis prints; by default it would print every dataclass of the program."""
         printer.text(repr(self))
 
 
@@ -61,7 +61,7 @@ class Then:
 
 @dataclass(frozen=True)
 class Scan:
-    """A body applied to rows that are made of the state; `numbered`, it also counts its steps."""
+    """A body applied to rows made from the state; it counts its steps if `numbered`."""
 
     body: Node
     length: int
@@ -81,14 +81,14 @@ class While:
 
 @dataclass(frozen=True)
 class Cond:
-    """A branch that the data choose."""
+    """One of several branches; the data choose which."""
 
     branches: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A body behind one more transformation, which changes no value and no derivative."""
+    """A body inside one more transformation, which changes no value and no derivative."""
 
     body: Node
     kind: str
@@ -155,8 +155,8 @@ def _mixed(x: Any, out: Any) -> Any:
 def _number(state: State, most: int) -> Any:
     """An integer in 0..most that depends on the data; not near a number where it would jump."""
     total = ops.add(_total(state[0]), ops.mul(_total(state[1]), _like(state[1], 0.5)))
-    scaled = ops.add(ops.mul(ops.abs(total), _like(total, 7.0)), _like(total, 0.37))
-    return ops.rem(ops.convert(ops.floor(scaled), dtype=dtypes.i32), np.int32(most + 1))
+    product = ops.add(ops.mul(ops.abs(total), _like(total, 7.0)), _like(total, 0.37))
+    return ops.rem(ops.convert(ops.floor(product), dtype=dtypes.i32), np.int32(most + 1))
 
 
 def _total(x: Any) -> Any:
@@ -164,7 +164,7 @@ def _total(x: Any) -> Any:
 
 
 def _rows(state: State, length: int) -> Any:
-    """Rows like the first array: it, scaled by the number of the row."""
+    """Rows like the first array, each scaled by its number."""
     dtype = type_of(state[0]).dtype
     factors = ops.add(ops.iota(shape=(length,), axis=0, dtype=dtype), _like(state[0], 0.5))
     x, shape = state[0], (length, *type_of(state[0]).shape)
@@ -173,8 +173,8 @@ def _rows(state: State, length: int) -> Any:
 
 
 def _with_row(state: State, row: Any) -> State:
-    named = rune.checkpoint_name(ops.tanh(ops.add(state[0], row)), "moved")
-    return [named, *state[1:]]
+    checkpoint = rune.checkpoint_name(ops.tanh(ops.add(state[0], row)), "moved")
+    return [checkpoint, *state[1:]]
 
 
 def _with_stacked(state: State, ys: Any) -> State:
@@ -188,9 +188,9 @@ def applied(node: Node, state: State) -> State:
             return _straight(program, state)
         case Then(first, second):
             return applied(second, applied(first, state))
-        case Scan(body, length, reverse, unroll, numbered):
+        case Scan(body, length, reverse, unroll, has_number):
             (_, last), ys = rune.scan(
-                _scan_body(lambda s: applied(body, s), numbered),
+                _scan_body(lambda s: applied(body, s), has_number),
                 (0, state),
                 _rows(state, length),
                 length=length,
@@ -210,10 +210,10 @@ def applied(node: Node, state: State) -> State:
             return list(CALLS[kind](lambda s: applied(body, s))(state))
 
 
-def _scan_body(step: Callable[[State], State], numbered: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
+def _scan_body(step: Callable[[State], State], has_number: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
         number, state = carry
-        new_state = step(_with_row(state, _scaled(row, number) if numbered else row))
+        new_state = step(_with_row(state, _scaled(row, number) if has_number else row))
         return (number + 1, new_state), new_state[0]
 
     return body
@@ -221,8 +221,8 @@ def _scan_body(step: Callable[[State], State], numbered: bool) -> Callable[[Any,
 
 def _scaled(row: Any, number: Any) -> Any:
     """A row times a function of the step's number."""
-    scaled = ops.mul(ops.convert(number, dtype=type_of(row).dtype), _like(row, 0.3))
-    factor = ops.add(scaled, _like(row, 1.0))
+    product = ops.mul(ops.convert(number, dtype=type_of(row).dtype), _like(row, 0.3))
+    factor = ops.add(product, _like(row, 1.0))
     return ops.mul(row, factor)
 
 
@@ -232,15 +232,15 @@ Function = Callable[[State], State]
 
 
 def _custom_jvp(function: Function) -> Function:
-    wrapped = rune.custom_jvp(function)
-    wrapped.defjvp(lambda primals, tangents: rune.jvp(function, primals, tangents))
-    return wrapped
+    operation = rune.custom_jvp(function)
+    operation.defjvp(lambda primals, tangents: rune.jvp(function, primals, tangents))
+    return operation
 
 
 def _custom_vjp(function: Function) -> Function:
-    wrapped = rune.custom_vjp(function)
-    wrapped.defvjp(lambda s: (function(s), s), lambda s, ct: rune.vjp(function, s)[1](ct))
-    return wrapped
+    operation = rune.custom_vjp(function)
+    operation.defvjp(lambda s: (function(s), s), lambda s, ct: rune.vjp(function, s)[1](ct))
+    return operation
 
 
 def _keeping(function: Function) -> Function:

@@ -255,8 +255,8 @@ def random_program(seed: int, length: int = 12, types: tuple[ArrayType, ...] = (
     rng = np.random.default_rng(seed)
     shapes = [(3, 4), (4,), (2, 3, 4), (6, 4), (5,), (1, 4), (3, 1), (12,)]
     count = 1 + int(rng.integers(3))
-    picked = [shapes[int(k)] for k in rng.integers(len(shapes), size=count)]
-    types = types or tuple(ArrayType(shape, dtypes.f32) for shape in picked)
+    argument_shapes = [shapes[int(k)] for k in rng.integers(len(shapes), size=count)]
+    types = types or tuple(ArrayType(shape, dtypes.f32) for shape in argument_shapes)
 
     def function(*inputs: Any) -> list[Any]:
         maker = _Maker(seed, list(inputs))

@@ -1,7 +1,7 @@
-"""Random programs in which much is shared: diagonals, axes that occur twice, sums of sums.
+"""Random programs that share many values: diagonals, axes that occur twice, sums of sums.
 
-Their values are whole numbers that wrap, so that whatever computes them agrees to the last bit, and
-every value may be a result beside those that read it otherwise. One seed is one program.
+Their values are whole numbers that wrap, so that every executor agrees to the last bit, and any
+value may also be a result. One seed is one program.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ def _reduce_again(m: _Maker) -> Any:
 
 
 def _spread(m: _Maker) -> Any:
-    """Each element less what a reduction makes of its row, column or whole."""
+    """Each element minus a reduction of its row, its column or the whole array."""
     x = m.ranked()
     axes = tuple(sorted({m.axis(x), m.axis(x)}))
     return ops.sub(x, ops.expand_axes(ops.reduce_max(x, axes=axes), x.type.shape, axes))
 
 
 def _square(m: _Maker) -> Any:
-    """Each element of a row with each other one; a matrix with its transpose."""
+    """Every pair of elements of a row; or a matrix combined with its transpose."""
     x = m.ranked()
     if x.type.ndim > 1:
         numbers = (((x.type.ndim - 1,), (x.type.ndim - 1,)), ((), ()))
@@ -105,7 +105,7 @@ def _square(m: _Maker) -> Any:
 
 
 def _cut(x: Any, first: int, second: int) -> Any:
-    """x as far as two of its axes are equally long."""
+    """x cut so that two of its axes are equally long."""
     size = min(x.type.shape[first], x.type.shape[second])
     limit = tuple(size if a in (first, second) else d for a, d in enumerate(x.type.shape))
     ndim = x.type.ndim
@@ -122,7 +122,7 @@ def _pair(m: _Maker) -> tuple[Any, tuple[int, int]] | None:
 
 
 def _diagonal(m: _Maker) -> Any:
-    """Elements [i, i] of two axes: every so many of a flattened value."""
+    """Elements [i, i] of two axes, as a strided slice of the flattened value."""
     pair = _pair(m)
     if pair is None:
         return m.pick()
@@ -131,8 +131,8 @@ def _diagonal(m: _Maker) -> Any:
     x = ops.transpose(x, permutation=(first, second, *others))
     size, _, *inner = x.type.shape
     flat = ops.reshape(x, shape=(size * size, *inner))
-    ones = (1,) * len(inner)
-    return ops.slice_(flat, start=(0,) * flat.type.ndim, limit=flat.type.shape, stride=(size + 1, *ones))
+    inner_strides = (1,) * len(inner)
+    return ops.slice_(flat, start=(0,) * flat.type.ndim, limit=flat.type.shape, stride=(size + 1, *inner_strides))
 
 
 def _gathered_diagonal(m: _Maker) -> Any:

@@ -1,7 +1,7 @@
-"""Samples of tests that are too many for every run, and too alike.
+"""Samples of tests that are too many for every run, and too similar.
 
-RUNE_TEST_WHOLE=1 runs all of them. What is chosen depends on the names of cases alone, so that the
-same ones run every time.
+RUNE_TEST_WHOLE=1 runs all of them. A sample depends only on the names of cases, so that the same
+cases run every time.
 
 A test with three parameters or more runs for every *pair* of their values rather than for every
 combination: faults depend on one value or on two, hardly ever on three at once (D. R. Kuhn, D. R.
@@ -9,11 +9,10 @@ Wallace and A. M. Gallo, Software Fault Interactions and Implications for Softwa
 Transactions on Software Engineering 30, 2004).
 
 OpenCL, Vulkan and wgpu on a processor share the kernels of groups of threads, and differ by the
-language that rune writes and the driver that compiles it, which is where their seconds go. What the
-size of an array changes is the kernels: where a test says so, each of the three has every third
-size, and all dtypes and all ways of computing. With fewer values than executors, each executor has
-one.
-"""
+language that rune writes and the driver that compiles it, which takes most of their time. The size
+of an array changes the kernels only: if a test says so (`in_turn`), each of the three executors
+runs every third size, with all dtypes and all ways of computing. With fewer values than executors,
+each executor runs one."""
 
 from __future__ import annotations
 
@@ -37,52 +36,53 @@ SHARING = ("opencl", "vulkan", "wgpu")
 def one_in(count: int, cases: Sequence[T]) -> list[T]:
     """About one of `count` cases, the same in every run; all of them with RUNE_TEST_WHOLE=1.
 
-    Of cases whose names choose none of them it is the first, so that no table is tried by nothing.
+    If the names select no case, it is the first one, so that every table is tried.
     """
     if IS_WHOLE:
         return list(cases)
-    chosen = [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
-    return chosen or list(cases[:1])
+    sample = [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
+    return sample or list(cases[:1])
 
 
 def without(impossible: Callable[..., bool]) -> pytest.MarkDecorator:
-    """Leave out combinations of values, given by name, that could only be skipped.
+    """Leave out combinations of values, given by name, that the test would skip.
 
-    Else a pair of values might be in such a test alone.
+    Otherwise a pair of values might occur only in a test that is skipped.
     """
     return pytest.mark.without.with_args(impossible)
 
 
 def possible(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The tests but for those of impossible combinations."""
+    """The tests without those of impossible combinations."""
     marks = ((item, item.get_closest_marker("without")) for item in items)
     return [i for i, mark in marks if mark is None or not mark.args[0](**i.callspec.params)]  # type: ignore[attr-defined]
 
 
 def in_turn(*parameters: str) -> pytest.MarkDecorator:
-    """Executors that share kernels run every third of the values, or combinations of values, of
-    these parameters, each its own."""
+    """Executors that share kernels divide the values of these parameters, or their combinations,
+    among themselves: each runs every third."""
     return pytest.mark.in_turn(*parameters)
 
 
 def sharing_kernels() -> list[str]:
     """The names of executors that run kernels of groups of threads on a processor.
 
-    The first of them have one value more where the values do not come out even: OpenCL, whose
-    driver compiles longest, is the last.
+    The first ones get one value more if the values do not divide evenly: OpenCL, whose driver takes
+    longest to compile, comes last.
     """
     names = (d.name for d in rune.devices() if d.target.backend in SHARING and d.target.is_processor)
     return sorted(names, reverse=True)
 
 
 def is_in_turn(place: int, count: int, name: str, group: Sequence[str]) -> bool:
-    """Whether an executor has the value at this place of so many; others than the group's do."""
+    """Whether an executor runs the value at this place of so many; outside the group it always
+    does."""
     return name not in group or place % len(group) == group.index(name) % count
 
 
 def each_in_turn(items: Sequence[pytest.Item], group: Sequence[str]) -> list[pytest.Item]:
-    """The tests but for those of values that another executor of the group runs, if it does."""
-    asked = {item.nodeid for item in items}
+    """The tests without those whose value another executor of the group runs."""
+    collection = {item.nodeid for item in items}
     places: dict[tuple[str, str], int] = {}
     counts: Counter[str] = Counter()
     for item in items:
@@ -92,12 +92,12 @@ def each_in_turn(items: Sequence[pytest.Item], group: Sequence[str]) -> list[pyt
             counts[key[0]] += 1
 
     def has_turn(item: pytest.Item) -> bool:
-        here = next((name for name in names_of_values(item) if name in group), None)
-        if here is None or not (value := _value_in_turn(item)):
+        executor = next((name for name in names_of_values(item) if name in group), None)
+        if executor is None or not (value := _value_in_turn(item)):
             return True
         place, count = places[_test(item), value], counts[_test(item)]
         owners = [name for name in group if is_in_turn(place, count, name, group)]
-        return here in owners or not any(item.nodeid.replace(here, owner) in asked for owner in owners)
+        return executor in owners or not any(item.nodeid.replace(executor, owner) in collection for owner in owners)
 
     return list(items) if IS_WHOLE else [i for i in items if has_turn(i)]
 
@@ -107,40 +107,40 @@ def _test(item: pytest.Item) -> str:
 
 
 def _value_in_turn(item: pytest.Item) -> str:
-    """The values that decide which executor runs the test; "" where all do."""
+    """The values that decide which executor runs the test; "" if all do."""
     mark = item.get_closest_marker("in_turn")
     return "" if mark is None else repr([item.callspec.params[name] for name in mark.args])  # type: ignore[attr-defined]
 
 
 def pairs_of_values(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The tests, of those with three parameters or more as many as have every pair of values."""
+    """The tests; of a test with three parameters or more, enough to cover every pair of values."""
     if IS_WHOLE:
         return list(items)
-    crossed: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    tables: dict[str, dict[str, list[str]]] = defaultdict(dict)
     for item in items:
         if len(values := names_of_values(item)) >= 3:
-            crossed[item.nodeid.split("[")[0]][item.nodeid] = values
-    dropped = {name for rows in crossed.values() for name in rows.keys() - set(covering(rows))}
-    return [item for item in items if item.nodeid not in dropped]
+            tables[item.nodeid.split("[")[0]][item.nodeid] = values
+    redundant = {name for rows in tables.values() for name in rows.keys() - set(covering(rows))}
+    return [item for item in items if item.nodeid not in redundant]
 
 
 def names_of_values(item: pytest.Item) -> list[str]:
     """The name of the value of each `parametrize`, in their order."""
-    # pytest has no public name for it: `id` joins the names by dashes, which may stand in them.
+    # pytest has no public name for it: `id` joins the names by dashes, which names may contain.
     callspec = getattr(item, "callspec", None)
     return [] if callspec is None else list(callspec._idlist)
 
 
 def covering(rows: Mapping[T, Sequence[str]]) -> list[T]:
-    """Rows that have each pair of values that any row has: always the one with most new pairs."""
+    """Rows that cover every pair of values, chosen greedily by the number of new pairs."""
     pairs = {key: pairs_in(row) for key, row in rows.items()}
     missing = set().union(*pairs.values())
-    chosen = []
+    cover = []
     while missing:
         best = max(pairs, key=lambda key: len(pairs[key] & missing))
         missing -= pairs.pop(best)
-        chosen.append(best)
-    return chosen
+        cover.append(best)
+    return cover
 
 
 def pairs_in(row: Sequence[str]) -> set[Pair]:

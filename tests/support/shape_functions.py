@@ -83,12 +83,12 @@ CASES: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
 
 
 def hold(name: str, make: Callable[[Any, int], Any]) -> None:
-    """What `make` compiles of a function is right for all of its sizes."""
+    """Assert that the function that `make` compiles is right for all its sizes."""
     function, shapes = CASES[name]
-    compiled = make(lambda x: function(rnp, x), len(shapes[0]))
+    program = make(lambda x: function(rnp, x), len(shapes[0]))
     for shape in shapes:
         x = 1 + np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-        near(function(np, x), compiled(x), relative=1e-6, why="whole numbers in f32")
+        near(function(np, x), program(x), relative=1e-6, why="whole numbers in f32")
 
 
 def symbolic(device: str) -> Callable[[Any, int], Any]:
@@ -100,7 +100,7 @@ def symbolic(device: str) -> Callable[[Any, int], Any]:
 
 
 def main() -> None:
-    """Every function with sizes that are declared, and with sizes that are not."""
+    """Try every function with declared sizes, and with automatic ones."""
     for name in CASES:
         print(f"{name}, declared", flush=True)
         hold(name, symbolic("cpu:0"))

@@ -1,4 +1,4 @@
-"""Devices that are short of memory."""
+"""Devices that run short of memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def pool_of(device: str) -> Any:
 def leave(room: int, device: str, patch: pytest.MonkeyPatch) -> None:
     """Let the device grant `room` bytes more than it has in use.
 
-    What other tests left to the collector or to the pool's cache would be room too, and goes first.
+    Memory that other tests left to the collector or to the pool's cache is freed first: it would be
+    extra room.
     """
     pool = pool_of(device)
     gc.collect()

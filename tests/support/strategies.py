@@ -6,7 +6,7 @@ sample's domain. So a new primitive takes part as soon as it has a sample, and f
 of moderate size. Some steps are wrapped in jit, and some operands are closed-over constants.
 
     programs()                      any primitive, over the dtypes given
-    programs(SMOOTH, f64)           programs that can be held against differences
+    programs(SMOOTH, f64)           programs whose derivatives can be compared with differences
     programs(WHOLE, i32)            programs of whole numbers and bools alone
     arguments(program)              arrays for its inputs
 """
@@ -32,8 +32,8 @@ from tests.ops.calls import Operand, Sample
 from tests.ops.samples import samples
 from tests.support.arrays import array
 
-# Where a step or a tie may lie anywhere, derivatives cannot be held against differences; and what
-# cuts derivatives has none.
+# Functions with a step or a tie that may lie anywhere, whose derivatives differences cannot check;
+# and those that cut derivatives.
 UNSMOOTH = frozenset(
     {
         "max",
@@ -150,16 +150,16 @@ def _step(draw: st.DrawFn, sample: Sample, pool: Sequence[Any]) -> Any:
     def apply(*values: Any) -> Any:
         return sample.primitive(*values, **sample.params)
 
-    nested = bool(operands) and draw(st.integers(0, 4)) == 4
-    return rune.jit(apply)(*operands) if nested else apply(*operands)
+    in_program = bool(operands) and draw(st.integers(0, 4)) == 4
+    return rune.jit(apply)(*operands) if in_program else apply(*operands)
 
 
-def _operand(draw: st.DrawFn, wanted: Operand, pool: Sequence[Any]) -> Any:
+def _operand(draw: st.DrawFn, operand: Operand, pool: Sequence[Any]) -> Any:
     """A value of the wanted type and domain, made from one of the pool, or a constant."""
     if draw(st.integers(0, 5)) == 5:
-        return array(wanted.draw(np.random.default_rng(draw(st.integers(0, 9)))))
+        return array(operand.draw(np.random.default_rng(draw(st.integers(0, 9)))))
     value = draw(st.sampled_from(pool))
-    return in_domain(_converted(reshaped(value, wanted.shape), wanted.dtype), wanted)
+    return in_domain(_converted(reshaped(value, operand.shape), operand.dtype), operand)
 
 
 def reshaped(value: Any, shape: tuple[Any, ...]) -> Any:
@@ -186,10 +186,10 @@ def _converted(value: Any, dtype: np.dtype) -> Any:
     return ops.convert(value, dtype=dtype)
 
 
-def in_domain(value: Any, wanted: Operand) -> Any:
+def in_domain(value: Any, operand: Operand) -> Any:
     """The value moved between the bounds of the sample, smoothly where it is floating."""
-    dtype = wanted.dtype
-    low, high = (np.asarray(b).astype(dtype) for b in (wanted.low, wanted.high))
+    dtype = operand.dtype
+    low, high = (np.asarray(b).astype(dtype) for b in (operand.low, operand.high))
     if dtype in dtypes.FLOATING:
         return ops.add(ops.mul(ops.logistic(value), high - low), low)
     if dtype in dtypes.INTEGER:

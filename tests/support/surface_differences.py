@@ -1,7 +1,7 @@
-"""Where rune (as JAX) means something else than NumPy or SciPy, with the reason: reviewed by hand.
+"""Where rune (like JAX) differs from NumPy or SciPy, with the reason: reviewed by hand.
 
-A line stands for variants of cases and how they differ, "name @ variant: how", with * for anything.
-A test sees to it that every line is still needed. Some are so for releases of the libraries alone.
+A line covers variants of cases and how they differ, "name @ variant: how", with * for anything.
+A test checks that every line is still needed. Some lines apply to certain releases only.
 """
 
 from __future__ import annotations
@@ -225,12 +225,12 @@ if SCIPY_1_18:
 
 
 def excused(case: object, variant: object, how: str) -> str | None:
-    """The reason for which a variant of a case may differ in this way."""
+    """The reason why a variant of a case may differ in this way."""
     line = f"{case} @ {variant}: {how}"
     reasons = (why for why, patterns in DIFFERENCES.items() if matches(line, patterns))
     return next(reasons, None)
 
 
 def matches(line: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a line is one of those that the patterns stand for."""
+    """Whether the patterns cover a line."""
     return any(fnmatchcase(line, p) for p in patterns)

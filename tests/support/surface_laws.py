@@ -1,19 +1,18 @@
-"""What holds of every call that NumPy (SciPy) and rune both understand: the laws of a `Case`.
+"""What holds for every call that both NumPy (SciPy) and rune understand: the laws of a `Case`.
 
 The library computes in f64 what rune computes in f32, operation after operation and as a program on
 every executor, whose gradients are those of the CPU in f64; the program of all lanes, compiled once
 for every number of them, agrees with the loop over lanes; so does what is jitted or batched alone;
 forward derivatives agree with central differences, and reverse derivatives with the forward ones.
 
-A room gives its table of cases, and says if a sample of the compiled ones has to do:
+A room gives its table of cases, and the share of them that is compiled:
 
     class TestSciPy(Laws):
         cases, sample = CASES, 8
 
-What an argument of a law is called says which cases it takes (`_CHOICES`). Samples are the same in
-every run, and whole with RUNE_TEST_WHOLE=1. What is asked of other sizes, strides and dtypes is in
-surface_variants.py.
-"""
+The name of a law's argument decides which cases it takes (`_CHOICES`). Samples are the same in
+every run, and complete with RUNE_TEST_WHOLE=1. surface_variants.py tries other sizes, strides and
+dtypes."""
 
 from __future__ import annotations
 
@@ -60,14 +59,14 @@ def single(data: list[np.ndarray]) -> list[Any]:
 
 
 def silently(case: Case, library: Any, data: Sequence[Any]) -> Any:
-    """The call, warnings about its numbers unheard."""
+    """The result of the call, without warnings about its numbers."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return case.call(library, *data)
 
 
 def rounded(case: Case, lanes: tuple[int, ...] = ()) -> list[np.ndarray]:
-    """What the case draws, in numbers that 32 bits hold."""
+    """The arguments of the case, rounded to 32 bits."""
     return [d.astype(_NARROW.get(d.dtype, d.dtype)) for d in drawn(case, lanes)]
 
 
@@ -77,7 +76,7 @@ def widened(data: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def answer(case: Case) -> Any:
-    """What the library makes of the rounded numbers in 64 bits."""
+    """The library's result for the rounded numbers, in 64 bits."""
     return silently(case, case.oracle, widened(rounded(case)))
 
 
@@ -103,15 +102,15 @@ def gradient(case: Case) -> Program:
 
 
 def looped(case: Case, args: Sequence[Any], size: int) -> Any:
-    """The call on lane after lane, stacked."""
+    """The results of the call on each lane, stacked."""
     lanes = [case.call(case.ours, *(x[lane] for x in args)) for lane in range(size)]
     return tree.map(lambda *xs: rnp.stack(xs), *lanes)
 
 
 def of_reals(case: Case, data: list[np.ndarray], dtype: str = "f64") -> tuple[Any, list[Any]]:
-    """The call as a function of its floating arguments alone, to one array; and those.
+    """The call as a function of its floating arguments to one array, and those arguments.
 
-    dtype: of the result at least.
+    dtype: the least dtype of the result.
     """
     reals = [k for k, s in enumerate(case.specs) if s.is_real]
 
@@ -180,12 +179,12 @@ class Placed:
 
 
 def is_exact(case: Case) -> bool:
-    """Whether its results have 64 bits whatever its arguments have."""
+    """Whether its results have 64 bits for arguments of any dtype."""
     return any(fnmatchcase(case.name, pattern) for pattern in EXACT)
 
 
 def dtypes_of(program: Program) -> set[np.dtype]:
-    """Of all that a program and those in it take, compute and give."""
+    """The dtypes of all values of a program and of the programs in it."""
     pending, dtypes_in = [program], set()
     while pending:
         inside = pending.pop()
@@ -219,15 +218,15 @@ def placed(cases: Sequence[Case]) -> list[Placed]:
     return [p for p in cases_placed if p.is_apt]
 
 
-# The name of a law's argument, and what it takes of a room's cases.
+# The name of a law's argument, and the cases of a room that it takes.
 _CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
     "case": lambda room: room.cases,
-    "smooth": lambda room: one_in(room.derived, smooth(room.cases)),
+    "smooth": lambda room: one_in(room.smooth_sample, smooth(room.cases)),
     "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
-    "compiled": lambda room: one_in(32, dynamic(room.cases)),
-    "placed": lambda room: one_in(128, placed(room.cases)),
-    "batched": lambda room: one_in(512, placed(dynamic(room.cases))),
-    "derived": lambda room: one_in(256, placed(smooth(room.cases))),
+    "dynamic": lambda room: one_in(32, dynamic(room.cases)),
+    "pair": lambda room: one_in(128, placed(room.cases)),
+    "batch_pair": lambda room: one_in(512, placed(dynamic(room.cases))),
+    "gradient_pair": lambda room: one_in(256, placed(smooth(room.cases))),
 }
 
 
@@ -236,7 +235,7 @@ class Laws:
 
     cases: ClassVar[Sequence[Case]] = ()
     sample: ClassVar[int] = 1  # one in so many is compiled for every number of lanes
-    derived: ClassVar[int] = 1  # one in so many is held against differences
+    smooth_sample: ClassVar[int] = 1  # one in so many is compared with differences
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Each law with each case that it takes."""
@@ -249,68 +248,68 @@ class Laws:
         near(answer(case), result, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
-    def test_a_program_on_an_executor_means_what_the_library_means(self, placed: Placed):
-        case, device = placed.case, placed.device
+    def test_a_program_on_an_executor_means_what_the_library_means(self, pair: Placed):
+        case, device = pair.case, pair.device
 
         result = rune.jit(bound(case), device=device.name)(*single(rounded(case)))
 
         near(answer(case), result, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
-    def test_a_batch_on_an_executor_is_the_loop_over_lanes_in_64_bits(self, batched: Placed):
-        case, data = batched.case, rounded(batched.case, (2,))
+    def test_a_batch_on_an_executor_is_the_loop_over_lanes_in_64_bits(self, batch_pair: Placed):
+        case, data = batch_pair.case, rounded(batch_pair.case, (2,))
         expected = looped(case, [array(d) for d in widened(data)], 2)
 
-        lanes = rune.jit(rune.vmap(bound(case)), device=batched.device.name)(*single(data))
+        lanes = rune.jit(rune.vmap(bound(case)), device=batch_pair.device.name)(*single(data))
 
         near(expected, lanes, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
-    def test_a_gradient_on_an_executor_is_that_of_the_cpu_in_64_bits(self, derived: Placed):
-        case, data = derived.case, rounded(derived.case)
+    def test_a_gradient_on_an_executor_is_that_of_the_cpu_in_64_bits(self, gradient_pair: Placed):
+        case, data = gradient_pair.case, rounded(gradient_pair.case)
         exact, wide = of_reals(case, widened(data))
         function, primals = of_reals(case, data, "f32")
 
-        gradient = rune.jit(pulled(function), device=derived.device.name)(*primals)
+        gradient = rune.jit(pulled(function), device=gradient_pair.device.name)(*primals)
 
         near(pulled(exact)(*wide), gradient, relative=2e-4 * case.slack, why="f32 against f64")
 
-    def test_calls_on_32_bits_compute_with_no_more_as_some_devices_have_no_more(self):
+    def test_calls_on_32_bits_compute_in_32_bits(self):
         with rune.configure(check_stages=False):
-            assert not [str(c) for c in one_in(self.derived, narrow(self.cases)) if dtypes_of(traced(c)) & WIDE]
+            assert not [str(c) for c in one_in(self.smooth_sample, narrow(self.cases)) if dtypes_of(traced(c)) & WIDE]
 
-    def test_batches_and_gradients_on_32_bits_compute_with_no_more(self):
-        asked = [(batch, c) for c in one_in(32, narrow(dynamic(self.cases)))]
-        asked += [(gradient, c) for c in one_in(32, narrow(smooth(self.cases)))]
+    def test_batches_and_gradients_on_32_bits_compute_in_32_bits(self):
+        programs = [(batch, c) for c in one_in(32, narrow(dynamic(self.cases)))]
+        programs += [(gradient, c) for c in one_in(32, narrow(smooth(self.cases)))]
 
         with rune.configure(check_stages=False):
-            assert not [(make, c.name) for make, c in asked if dtypes_of(make(c)) & WIDE]
+            assert not [(make, c.name) for make, c in programs if dtypes_of(make(c)) & WIDE]
 
     def test_a_program_compiled_once_for_every_batch_is_the_loop_over_lanes(self, symbolic: Case):
         case = symbolic
-        compiled = rune.jit(rune.vmap(bound(case)), dims={"n": (1, 8)})
+        program = rune.jit(rune.vmap(bound(case)), dims={"n": (1, 8)})
 
         for size in (2, 3):
             args = single(drawn(case, (size,)))
             expected = looped(case, args, size)
-            near(expected, compiled(*args), relative=3e-6 * case.slack, why=ORDER)
-        assert compiled.cache_size() == 1
+            near(expected, program(*args), relative=3e-6 * case.slack, why=ORDER)
+        assert program.cache_size() == 1
 
-    def test_a_jitted_call_gives_what_the_eager_call_gives(self, compiled: Case):
-        case = compiled
+    def test_a_jitted_call_gives_what_the_eager_call_gives(self, dynamic: Case):
+        case = dynamic
         args = single(drawn(case))
 
         result = rune.jit(bound(case))(*args)
 
         near(case.call(case.ours, *args), result, relative=2e-6 * case.slack, why=ORDER)
 
-    def test_a_batched_call_is_the_loop_over_lanes(self, compiled: Case):
-        case = compiled
+    def test_a_batched_call_is_the_loop_over_lanes(self, dynamic: Case):
+        case = dynamic
         args = single(drawn(case, (2,)))
 
-        batched = rune.vmap(bound(case))(*args)
+        lanes = rune.vmap(bound(case))(*args)
 
-        near(looped(case, args, 2), batched, relative=2e-6 * case.slack, why=ORDER)
+        near(looped(case, args, 2), lanes, relative=2e-6 * case.slack, why=ORDER)
 
     def test_a_forward_derivative_is_the_limit_of_differences(self, smooth: Case):
         forward = pushed(smooth)

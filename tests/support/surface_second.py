@@ -1,8 +1,8 @@
 """The second-order law of a `Case`: how the gradient changes along a direction.
 
 Forward over reverse, the product of the Hessian with a vector, against central differences of the
-gradient, in f64. It is asked of every name that has derivatives: the whole by hand
-(RUNE_TEST_WHOLE=1, `-k second`), a sample in every run.
+gradient, in f64. Every run tries a sample of the names that have derivatives; RUNE_TEST_WHOLE=1
+with `-k second` tries all of them.
 """
 
 from __future__ import annotations

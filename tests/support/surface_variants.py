@@ -1,9 +1,8 @@
 """Every case again by generation: other sizes, strides, shapes that broadcast, and dtypes.
 
 A variant is a case on other arguments, made from those that the case draws. The library (NumPy,
-SciPy) is the oracle of the value, or of there being none: where it raises, rune must raise an error
-of its own. What the two libraries' contracts say differently stands, with the reason, in
-surface_differences.py.
+SciPy) is the oracle: where it raises, rune must raise an error of its own. Deliberate differences
+are in surface_differences.py, each with its reason.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Variant:
     """Arguments for the library and for rune, and the relative error that their dtype allows."""
 
     label: str
-    theirs: Sequence[Any]
+    wide_operands: Sequence[Any]
     ours: Sequence[Any]
     error: float = 3e-5
 
@@ -41,7 +40,7 @@ Variants = Callable[[Case], Iterator[Variant]]
 
 
 def _sensible(law: Variants) -> Variants:
-    """The variants of a law that the case does not go without."""
+    """The variants of a law that the case does not exclude."""
 
     @wraps(law)
     def kept(case: Case) -> Iterator[Variant]:
@@ -56,9 +55,9 @@ def _sensible(law: Variants) -> Variants:
 
 @_sensible
 def sizes(case: Case) -> Iterator[Variant]:
-    """Each distinct size renamed everywhere: to 0, 1 and odd numbers, all and one at a time.
+    """Each distinct size replaced everywhere by 0, 1 and odd numbers: all at once, and one by one.
 
-    Those that the case keeps, because they mean something, stay.
+    Sizes with a meaning of their own, which the case names, stay.
     """
     extents = sorted({d for s in case.specs for d in s.shape} - set(case.keeps))
     for label, to in _renamings(extents):
@@ -99,10 +98,10 @@ def _widened(x: np.ndarray) -> np.ndarray:
 def strides(case: Case) -> Iterator[Variant]:
     """Arrays that are views: every other element, reversed, by columns; of rune and of NumPy."""
     data = [_rounded(d) for d in drawn(case)]
-    theirs = [_widened(d) for d in data]
+    operands = [_widened(d) for d in data]
     for label, view in _VIEWS.items():
-        yield Variant(label, theirs, [view(d, array) for d in data])
-    yield Variant("views of NumPy", theirs, [_every_other(d, np.asarray) for d in data])
+        yield Variant(label, operands, [view(d, array) for d in data])
+    yield Variant("views of NumPy", operands, [_every_other(d, np.asarray) for d in data])
 
 
 def _every_other(x: np.ndarray, function: Any) -> Any:
@@ -181,16 +180,16 @@ def of_dtypes(case: Case) -> Iterator[Variant]:
             _cast(d, dtype) if k in _changed(case, dtype) else np.asarray(_rounded(d))
             for k, d in enumerate(drawn(case))
         ]
-        theirs, ours = [_widened(d) for d in data], [array(d, d.dtype) for d in data]
-        yield Variant(dtypes.short(dtype), theirs, ours, max((_error(d.dtype) for d in data), default=0))
+        operands, ours = [_widened(d) for d in data], [array(d, d.dtype) for d in data]
+        yield Variant(dtypes.short(dtype), operands, ours, max((_error(d.dtype) for d in data), default=0))
 
 
 def _changed(case: Case, dtype: np.dtype) -> list[int]:
     kinds = [s.kind for s in case.specs]
-    unchanged = set(_MASK if set(kinds) - set(_MASK) else ())
+    exempt = set(_MASK if set(kinds) - set(_MASK) else ())
     if set(kinds) - {*_MASK, *_POSITION} and dtype not in dtypes.INTEGER:
-        unchanged.update(_POSITION)
-    return [k for k, kind in enumerate(kinds) if kind not in unchanged]
+        exempt.update(_POSITION)
+    return [k for k, kind in enumerate(kinds) if kind not in exempt]
 
 
 def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -200,13 +199,13 @@ def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return np.asarray(x * (1 + 0.5j) if x.dtype.kind == "f" else x).astype(dtype)
     real = np.real(x)
     if dtype in dtypes.INTEGER:
-        truncated = np.where(real > 0, np.ceil(real), np.floor(real))
-        return (np.abs(truncated) if dtype in dtypes.UNSIGNED else truncated).astype(dtype)
+        integers = np.where(real > 0, np.ceil(real), np.floor(real))
+        return (np.abs(integers) if dtype in dtypes.UNSIGNED else integers).astype(dtype)
     return real > 0 if dtype == dtypes.bool_ else real.astype(dtype)
 
 
 def _error(dtype: np.dtype) -> float:
-    """What a few roundings make of a number of magnitude 1."""
+    """The error of a few roundings at a number of magnitude 1."""
     if dtype in dtypes.COMPLEX:
         return {dtypes.c64: 3e-5, dtypes.c128: 1e-10}[dtype]
     if dtype not in dtypes.FLOATING:
@@ -221,7 +220,7 @@ _OF_VALUES = (np.linalg.LinAlgError, ZeroDivisionError)
 
 def disagreement(case: Case, variant: Variant) -> str | None:
     """How rune differs from the library, if it does."""
-    expected = _outcome(case, case.oracle, variant.theirs, (Exception,))
+    expected = _outcome(case, case.oracle, variant.wide_operands, (Exception,))
     if isinstance(expected, _OF_VALUES) or _is_out_of_bounds(expected):
         # Errors about values, which no compiled program can raise: NaN, or a clamped index.
         _outcome(case, case.ours, variant.ours, (RuneError, OverflowError))
@@ -237,10 +236,10 @@ def disagreement(case: Case, variant: Variant) -> str | None:
     return _unequal(expected, outcome, variant.error * case.slack)
 
 
-def _outcome(case: Case, library: Any, args: Sequence[Any], caught: tuple) -> Any:
+def _outcome(case: Case, library: Any, args: Sequence[Any], errors: tuple) -> Any:
     try:
         return silently(case, library, args)
-    except caught as error:
+    except errors as error:
         return error
 
 

@@ -1,4 +1,4 @@
-"""The guards of a run notice who writes beside an array or a value, and who reads there."""
+"""The guards of a run detect writes and reads outside an array or a value."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reading(guards: str, at: int) -> int:
 
 @with_canaries
 @pytest.mark.parametrize("at", [-1, 34, 40])
-def test_a_byte_written_beside_an_array_is_noticed_when_the_array_dies(at: int):
+def test_a_byte_written_outside_an_array_is_noticed_when_the_array_is_freed(at: int):
     x = np.ones(17, np.uint16)
     ctypes.memset(x.ctypes.data + at, 0, 1)
     del x
@@ -50,20 +50,20 @@ def test_a_byte_written_beside_an_array_is_noticed_when_the_array_dies(at: int):
 def test_a_byte_written_between_two_values_of_an_arena_is_noticed():
     f = rune.jit(lambda x: rnp.sort(rnp.sort(x) @ x) @ x)
     f(np.ones((5, 5), np.float32))
-    watched = next(w for w in GUARD.watched if w.arenas)
-    begin, _ = watched.gaps[1]
-    watched.arenas[0][begin] = 0
+    executable = next(w for w in GUARD.arenas if w.arenas)
+    begin, _ = executable.gaps[1]
+    executable.arenas[0][begin] = 0
 
     assert len(GUARD.damage()) == 1
 
 
 @with_pages
 @pytest.mark.parametrize(("guards", "at"), [("after", 34), ("before", -1), ("after", 34 + PAGE - 1)])
-def test_a_byte_read_beside_an_array_ends_the_process(guards: str, at: int):
+def test_a_byte_read_outside_an_array_ends_the_process(guards: str, at: int):
     assert reading(guards, at) == -signal.SIGSEGV
 
 
 @with_pages
 @pytest.mark.parametrize("guards", ["after", "before"])
-def test_what_belongs_to_an_array_is_read_in_peace(guards: str):
+def test_reading_an_arrays_own_bytes_succeeds(guards: str):
     assert [reading(guards, at) for at in (0, 33)] == [0, 0]

@@ -1,4 +1,4 @@
-"""Samples of tests: what is chosen covers what it should, is the same in every run, and few."""
+"""Samples of tests cover what they should, are the same in every run, and are small."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def grid(sizes: list[int]) -> dict[str, list[str]]:
 
 
 def items(test: str, rows: list[list[str]]) -> list[Any]:
-    """Tests as pytest collects them, of what sampling reads of one."""
+    """Stand-ins for tests as pytest collects them, with what sampling reads."""
     return [SimpleNamespace(nodeid=f"{test}[{'-'.join(r)}]", callspec=SimpleNamespace(_idlist=r)) for r in rows]
 
 
@@ -47,9 +47,9 @@ def items(test: str, rows: list[list[str]]) -> list[Any]:
 def test_every_pair_of_values_is_in_a_row(sizes: list[int]):
     rows = grid(sizes)
 
-    chosen = set().union(*(pairs_in(rows[name]) for name in covering(rows)))
+    sample = set().union(*(pairs_in(rows[name]) for name in covering(rows)))
 
-    assert chosen == set().union(*map(pairs_in, rows.values()))
+    assert sample == set().union(*map(pairs_in, rows.values()))
 
 
 @given(axes)
@@ -63,7 +63,7 @@ def test_every_row_of_two_axes_stays():
     assert len(covering(grid([4, 7]))) == 28
 
 
-def test_rows_that_are_left_out_of_a_grid_are_not_asked_for():
+def test_rows_left_out_of_a_grid_need_not_be_covered():
     rows = {name: row for name, row in grid([3, 3, 3]).items() if row[0] != row[1]}
 
     pairs = {pair for name in covering(rows) for pair in combinations(rows[name][:2], 2)}
@@ -78,15 +78,15 @@ def test_tests_of_fewer_than_three_parameters_all_run_and_in_their_order(of_samp
         *items("none", [[]]),
     ]
 
-    chosen = pairs_of_values(tests)
+    sample = pairs_of_values(tests)
 
-    assert chosen == [t for t in tests if t in chosen]
-    assert chosen[:25] == tests[:25]
-    assert chosen[-1] == tests[-1]
-    assert 12 <= len(chosen) - 26 < 24
+    assert sample == [t for t in tests if t in sample]
+    assert sample[:25] == tests[:25]
+    assert sample[-1] == tests[-1]
+    assert 12 <= len(sample) - 26 < 24
 
 
-def test_a_single_test_that_is_asked_for_runs(of_samples: None):
+def test_a_test_that_is_requested_alone_runs(of_samples: None):
     tests = items("many", list(grid([2, 3, 4]).values()))
 
     assert all(pairs_of_values([t]) == [t] for t in tests)
@@ -113,13 +113,13 @@ def sizes_of(tests: list[Any]) -> dict[str, str]:
 
 
 def test_executors_that_share_kernels_run_every_third_size_and_others_run_all(of_samples: None):
-    chosen = each_in_turn(in_four_languages("law", 5), GROUP)
+    sample = each_in_turn(in_four_languages("law", 5), GROUP)
 
-    assert sizes_of(chosen) == {"cpu": "0011223344", "wgpu": "0033", "vulkan": "1144", "opencl": "22"}
+    assert sizes_of(sample) == {"cpu": "0011223344", "wgpu": "0033", "vulkan": "1144", "opencl": "22"}
 
 
 @pytest.mark.parametrize(("count", "last"), [(1, "00"), (2, "00"), (3, "22")])
-def test_of_few_values_every_executor_has_one_and_every_value_an_executor(count: int, last: str, of_samples: None):
+def test_with_few_values_every_executor_has_one_and_every_value_an_executor(count: int, last: str, of_samples: None):
     sizes = sizes_of(each_in_turn(in_four_languages("law", count), GROUP))
 
     assert sizes["opencl"] == last
@@ -131,9 +131,9 @@ def test_combinations_of_two_parameters_are_taken_in_turn(of_samples: None):
     for one in tests:
         one.get_closest_marker = lambda _: SimpleNamespace(args=("size", "dtype"))
 
-    chosen = [t for t in each_in_turn(tests, GROUP) if "cpu" not in t.nodeid]
+    sample = [t for t in each_in_turn(tests, GROUP) if "cpu" not in t.nodeid]
 
-    assert sorted(names_of_values(t)[:2] for t in chosen) == [[n, dtype] for n in "012" for dtype in "fi"]
+    assert sorted(names_of_values(t)[:2] for t in sample) == [[n, dtype] for n in "012" for dtype in "fi"]
 
 
 def test_a_test_of_an_executor_without_the_others_runs(of_samples: None):
@@ -147,13 +147,13 @@ def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: Non
     for one in tests:
         one.get_closest_marker = lambda _: without(lambda dtype, device, **_: (dtype, device) == ("f", "wgpu")).mark
 
-    chosen = pairs_of_values(possible(tests))
+    sample = pairs_of_values(possible(tests))
 
-    assert [t for t in chosen if "f-wgpu" in t.nodeid] == []
-    assert {names_of_values(t)[0] for t in chosen if "wgpu" in t.nodeid} == set("01234")
+    assert [t for t in sample if "f-wgpu" in t.nodeid] == []
+    assert {names_of_values(t)[0] for t in sample if "wgpu" in t.nodeid} == set("01234")
 
 
-def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+def test_all_tests_run_for_the_whole_suite(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sampling, "IS_WHOLE", True)
     tests = items("many", list(grid([2, 3, 4]).values()))
 
@@ -162,7 +162,7 @@ def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     assert one_in(3, list("abcdef")) == list("abcdef")
 
 
-def test_a_sample_depends_on_names_alone(of_samples: None):
+def test_a_sample_depends_only_on_names(of_samples: None):
     names = [f"name {k}" for k in range(64)]
 
     assert one_in(4, names) == [n for n in names if zlib.crc32(n.encode()) % 4 == 0]

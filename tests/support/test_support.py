@@ -79,7 +79,7 @@ def test_accepting_rewrites_the_expected_text_of_the_right_call():
     compile(text, "test", "exec")
 
 
-def test_a_wrong_index_map_is_found():
+def test_a_wrong_index_map_is_detected():
     x = np.arange(6.0).reshape(2, 3)
 
     def moved(indices: tuple, x: ArrayType, *, axes: tuple) -> Source:
@@ -96,7 +96,7 @@ def test_a_wrong_index_map_is_found():
         evaluate_view(replace(ops.reverse, lower=View(outside)), [x], {"axes": ()})
 
 
-def test_a_wrong_position_is_found():
+def test_a_wrong_position_is_detected():
     wrong = replace(ops.iota, lower=Position(lambda i, **_: i[0] + 1))
 
     positions = evaluate_position(wrong, {"shape": (3,), "axis": 0, "dtype": dtypes.i32})
@@ -104,14 +104,14 @@ def test_a_wrong_position_is_found():
     assert positions.tolist() != [0, 1, 2]
 
 
-def test_a_primitive_of_a_new_family_without_samples_is_asked_for_some():
+def test_a_primitive_of_a_new_family_must_have_samples():
     new = replace(ops.sin, name="bessel", family="special")
 
     with pytest.raises(AssertionError, match=r"bessel: no samples; .*tests/ops/samples.py"):
         samples(new)
 
 
-def test_a_primitive_without_a_second_meaning_is_asked_for_one():
+def test_a_primitive_must_have_a_second_meaning():
     with pytest.raises(AssertionError, match=r"bessel: no meaning; .*tests/ops/meanings.py"):
         meaning("bessel", [], dtypes.f32, {})
 
@@ -126,7 +126,7 @@ def test_samples_draw_the_same_values_every_time_and_no_ties():
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """What the order looks at of a collected test."""
+    """The part of a collected test that the order depends on."""
 
     name: str
     path: str = "a.py"
@@ -137,7 +137,7 @@ class Item:
         return SimpleNamespace(params={"smooth": self.case})
 
 
-def test_tests_of_a_case_stand_where_its_first_one_in_the_file_stood():
+def test_tests_of_a_case_run_where_its_first_test_in_the_file_was():
     one, other = (Case(name, lambda np: None, ()) for name in ("one", "other"))
     items: Any = [
         Item("plain"),
@@ -156,7 +156,7 @@ def test_tests_of_a_case_stand_where_its_first_one_in_the_file_stood():
 # --- the order of files ---------------------------------------------------------------------------
 
 
-def test_the_files_that_take_long_are_there():
+def test_the_files_listed_as_long_exist():
     assert [name for name in LONG if not (TESTS / name).is_file()] == []
 
 

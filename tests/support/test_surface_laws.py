@@ -1,4 +1,4 @@
-"""The laws of the surface see what they are to see, and their samples are what they claim."""
+"""The laws of the surface detect faults, and their samples are what they claim to be."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def test_a_dtype_within_an_inner_program_is_one_of_the_program():
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
-def test_a_wrong_result_on_an_executor_is_seen(device: Device):
+def test_a_wrong_result_on_an_executor_is_detected(device: Device):
     with pytest.raises(AssertionError, match="f32 against f64"):
         Laws().test_a_program_on_an_executor_means_what_the_library_means(Placed(WRONG, device))
 
 
-def test_a_case_that_needs_64_bits_is_not_for_a_device_that_has_32():
+def test_a_case_that_needs_64_bits_skips_a_device_that_has_32():
     exact = case("linalg.pascal 2", lambda sp: sp.linalg.pascal(2), module="scipy")
 
     backends = {p.device.target.backend for p in placed([exact])}

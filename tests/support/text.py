@@ -1,4 +1,4 @@
-"""Programs and their text: the Python functions that a program holds, by the text for them."""
+"""Programs and their text: the Python functions that a program holds, by their text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rune.core.program import Program
 
 
 def functions_in(program: Program) -> dict[str, Any]:
-    """What `parse_program` takes to read the program back as it is."""
+    """The functions that `parse_program` needs to read the program back."""
     named_functions: dict[str, Any] = {}
     for equation in program.equations:
-        named = (v for v in equation.params.values() if not isinstance(v, Program | type))
-        named_functions.update((repr(v), v) for v in named if repr(v).startswith("<"))
+        values = (v for v in equation.params.values() if not isinstance(v, Program | type))
+        named_functions.update((repr(v), v) for v in values if repr(v).startswith("<"))
         for inner in subprograms(equation):
             named_functions.update(functions_in(inner))
     return named_functions

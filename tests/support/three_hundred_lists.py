@@ -1,4 +1,4 @@
-"""What a module that is loaded late leaves in memory."""
+"""A stand-in for a module that is loaded late: it leaves objects in memory."""
 
 from __future__ import annotations
 

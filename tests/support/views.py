@@ -1,4 +1,4 @@
-"""Lowering rules read element by element: what a View, Position or Scatter says, done by hand.
+"""Lowering rules evaluated element by element: what a View, Position or Scatter means.
 
 The index map of every output element is evaluated with `rune.dims`, its data-dependent integers
 are read from the operands, and the element is fetched. Reading outside an operand is an error, so
@@ -27,7 +27,7 @@ def symbolic_position(shape: Sequence[int]) -> tuple[Size, ...]:
 
 
 def source_of(primitive: Primitive, position: Sequence[Size], *types: Any, **params: Any) -> Source:
-    """What a View rule says of one position."""
+    """The source that a View rule gives for one position."""
     assert isinstance(primitive.lower, View)
     return primitive.lower.rule(position, *types, **params)
 

@@ -68,7 +68,7 @@ def test_debug_prints_the_values_in_a_box(capsys: pytest.CaptureFixture[str]):
     ],
     ids=["device_put", "device_put on a device", "checkpoint", "switch"],
 )
-def test_what_a_function_gives_in_a_box_is_the_array(function: Callable[..., Any]):
+def test_a_function_that_returns_a_box_returns_its_array(function: Callable[..., Any]):
     for output in (function(X), rune.jit(function)(X)):
         assert isinstance(output, Array)
         same(X.numpy(), output)
@@ -136,22 +136,22 @@ def test_a_hyperparameter_in_a_box_or_traced_is_kept_in_the_state():
     ],
     ids=range(4),
 )
-def test_a_number_out_of_bounds_beside_an_array_is_an_error_for_boxes(index: Any, axis: int):
-    held = box(rnp.zeros((2, 3, 4)))
+def test_an_out_of_bounds_number_with_an_array_is_an_error_for_boxes(index: Any, axis: int):
+    zeros = box(rnp.zeros((2, 3, 4)))
 
     with pytest.raises(IndexError, match=f"mutable: cannot index axis {axis} of"):
-        held[index]
+        zeros[index]
     with pytest.raises(IndexError, match=f"mutable: cannot index axis {axis} of"):
-        held[index] = 5
+        zeros[index] = 5
 
 
-def test_a_number_within_bounds_beside_an_array_is_written_as_numpy_does():
-    theirs, ours = np.zeros((2, 3, 4), np.float32), box(rnp.zeros((2, 3, 4)))
+def test_an_in_bounds_number_with_an_array_is_written_as_in_numpy():
+    host, ours = np.zeros((2, 3, 4), np.float32), box(rnp.zeros((2, 3, 4)))
     mask = np.eye(2, 3, dtype=bool)
 
-    for x in (theirs, ours):
+    for x in (host, ours):
         x[mask, 3] = 1
         x[np.array([0, 1]), ..., -4] = 2
         x[1, np.array([0, 2])] = 3
 
-    same(theirs, ours.value)
+    same(host, ours.value)

@@ -60,8 +60,8 @@ def test_results_are_a_tree_and_arguments_keywords_and_constants(device: str):
         assert name == "sum"
         return {"total": np.asarray(a).sum(), "scaled": np.asarray(a) * np.asarray(factor)}
 
-    declared = {"total": F32, "scaled": rune.ShapeDtypeStruct((3,), "f32")}
-    result = on(device)(lambda x: rune.pure_callback(host, declared, x, factor=2.0, name="sum"))(X)
+    result_types = {"total": F32, "scaled": rune.ShapeDtypeStruct((3,), "f32")}
+    result = on(device)(lambda x: rune.pure_callback(host, result_types, x, factor=2.0, name="sum"))(X)
 
     same({"total": np.float32(3), "scaled": np.array([0.0, 2.0, 4.0], np.float32)}, result)
 
@@ -112,7 +112,7 @@ def test_the_host_s_double_becomes_the_declared_single():
 
 @everywhere
 @pytest.mark.parametrize("ordered", [False, True])
-def test_what_stands_beside_complex_numbers_has_side_effects_too(
+def test_effects_of_programs_with_complex_numbers_happen_too(
     device: str, ordered: bool, capsys: pytest.CaptureFixture[str]
 ):
     def step(_: Any, z: Any) -> Any:
@@ -269,7 +269,7 @@ def test_order_holds_through_nested_loops(device: str, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("device", COMPUTING)
-def test_a_pure_callback_that_nobody_reads_is_dropped_and_an_io_callback_is_not(device: str):
+def test_an_unread_pure_callback_is_dropped_and_an_io_callback_is_not(device: str):
     labels: list[str] = []
 
     def function(x: Any) -> Any:
@@ -312,7 +312,7 @@ def test_a_custom_rule_says_what_the_derivative_is():
 
 
 @everywhere
-def test_an_error_in_the_function_is_raised_as_it_is_and_leaves_everything_usable(device: str):
+def test_an_error_in_the_function_is_raised_unchanged_and_leaves_everything_usable(device: str):
     jit = on(device)
     function = jit(lambda x: rune.pure_callback(lambda a: 1 / 0, F32, x) + 1.0)
 
@@ -324,7 +324,7 @@ def test_an_error_in_the_function_is_raised_as_it_is_and_leaves_everything_usabl
 
 
 @everywhere
-def test_a_lack_of_memory_in_the_function_is_raised_as_the_function_says_it(device: str):
+def test_a_memory_error_in_the_users_function_is_raised_unchanged(device: str):
     def refuse(_: Any) -> Any:
         raise OutOfMemory("no room for the answer")
 
@@ -348,20 +348,20 @@ def test_after_an_error_nothing_more_is_called():
 def test_an_error_belongs_to_the_thread_that_called():
     failing = rune.jit(lambda x: rune.pure_callback(lambda a: 1 / 0, F32, x))
     fine = rune.jit(lambda x: rune.pure_callback(lambda a: a, F32, x))
-    caught: list[type] = []
+    errors: list[type] = []
 
     def other() -> None:
         try:
             failing(1.0)
         except ZeroDivisionError as error:
-            caught.append(type(error))
+            errors.append(type(error))
 
     thread = threading.Thread(target=other)
     thread.start()
     assert float(fine(1.0)) == 1.0
     thread.join()
 
-    assert caught == [ZeroDivisionError]
+    assert errors == [ZeroDivisionError]
     assert float(fine(1.0)) == 1.0
 
 
@@ -432,7 +432,7 @@ def test_a_callback_may_run_programs_on_the_cpu():
 
 
 def countdown(device: str) -> Any:
-    """A jitted function that calls itself from its callback, as often as its argument says."""
+    """A jitted function that calls itself from its callback, as often as its argument."""
 
     def step(n: Any) -> Any:
         return np.int32(1 + int(count(n - 1))) if n > 0 else np.int32(0)

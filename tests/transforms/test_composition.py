@@ -69,10 +69,10 @@ def expected(names: tuple[str, ...], x: float) -> np.ndarray:
 
 def composed(names: tuple[str, ...]) -> Scalar:
     """The transformations applied, the last name innermost."""
-    transformed = function
+    derivative = function
     for name in reversed(names):
-        transformed = ALL[name](transformed)
-    return transformed
+        derivative = ALL[name](derivative)
+    return derivative
 
 
 ORDERS = list(itertools.permutations(("jit", "grad", "vmap", "jvp")))
@@ -90,12 +90,12 @@ def test_all_orders_of_four_transformations_agree(names: tuple[str, ...]):
 @pytest.mark.parametrize("names", ORDERS, ids="-".join)
 def test_all_orders_are_computed_by_compiled_code_where_jit_is_outside(names: tuple[str, ...]):
     x = array(np.float64(0.7))
-    compiled = rune.jit(composed(names))
+    program = rune.jit(composed(names))
 
     with rune.counting() as first:
-        compiled(x)
+        program(x)
     with rune.counting() as second:
-        compiled(x)
+        program(x)
 
     assert (first.compiles, first.runs) == (1, 1)
     assert (second.traces, second.compiles, second.runs) == (0, 0, 1)

@@ -89,11 +89,11 @@ def test_loops_and_branches_carry_it(way: Any):
         both = rune.fori_loop(0, 2, lambda i, c: (c[0] + i, c[1]), (0, t))
         return last, ys, count, both, rune.cond(True, lambda x: (x, 1.0), lambda x: (x, 2.0), t)
 
-    last, ys, count, both, chosen = way(f)(VOID)
+    last, ys, count, both, branch = way(f)(VOID)
 
-    assert (float(last[0]), int(count[0]), int(both[0]), float(chosen[1])) == (6.0, 3, 1, 1.0)
+    assert (float(last[0]), int(count[0]), int(both[0]), float(branch[1])) == (6.0, 3, 1, 1.0)
     assert all(is_void(pair[1], (3,)) for pair in (last, count, both))
-    assert is_void(chosen[0], (3,))
+    assert is_void(branch[0], (3,))
     assert is_void(ys, (4, 3))
 
 

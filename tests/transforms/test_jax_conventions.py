@@ -1,4 +1,4 @@
-"""What programs written for JAX hand over: defaults, objects, and what stands for an array."""
+"""Arguments of programs written for JAX: defaults, objects, and objects in place of arrays."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LAID_OUT = {
 
 
 @pytest.mark.parametrize("name", LAID_OUT)
-def test_a_result_is_laid_out_as_asked(name: str):
+def test_a_result_has_the_requested_layout(name: str):
     rows = NamedSharding(make_mesh((1,), ("data",)), P("data"))
     plain = LAID_OUT[name](None)
 
@@ -134,7 +134,7 @@ def test_the_derivative_of_cond_reaches_the_operand_of_the_branch_that_ran():
 # --- objects in vmap --------------------------------------------------------------------------
 
 
-def test_an_object_goes_to_every_lane_where_in_axes_is_none():
+def test_an_object_is_passed_to_every_lane_if_in_axes_is_none():
     settings = SimpleNamespace(scale=3.0)
 
     out = rune.vmap(lambda x, s: x * s.scale, in_axes=(0, None))(rnp.arange(3.0), settings)
@@ -161,7 +161,7 @@ def test_an_object_that_would_be_split_over_lanes_is_refused():
         f(rnp.ones(2), "name")
 
 
-# --- what stands for an array -----------------------------------------------------------------
+# --- objects in place of arrays ---------------------------------------------------------------
 
 
 class Variable:
@@ -175,18 +175,18 @@ class Variable:
 
 
 class _Forwarding:
-    """A box whose attributes are those of what it holds, but for `type`, as Flax's variables."""
+    """A box with the attributes of its array except `type`, like Flax's variables."""
 
     type = float
 
-    def __init__(self, held: rune.Array):
-        self.held = held
+    def __init__(self, array: rune.Array):
+        self.array = array
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.held, name)
+        return getattr(self.array, name)
 
     def __jax_array__(self) -> Any:
-        return self.held
+        return self.array
 
 
 V: Any = Variable(rnp.array([1.0, 2.0, 3.0]))
@@ -259,7 +259,7 @@ OF_NUMBERS = {
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize("number", [Mode.EXACT, Metres(2.0)])
-def test_a_number_of_a_class_of_ones_own_is_the_number(name: str, number: Any):
+def test_a_number_of_a_user_defined_class_is_converted(name: str, number: Any):
     plain = int(number) if isinstance(number, int) else float(number)
 
     same(OF_NUMBERS[name](plain), OF_NUMBERS[name](number))
@@ -357,11 +357,11 @@ def test_a_callable_needs_no_name(call):
 
 
 @pytest.mark.parametrize("value", [rnp.ones(2), np.ones(2), np.float32(1), True, 1, 1.5, 1j, random.key(0)])
-def test_what_is_like_an_array_is_an_instance_of_the_alias(value):
+def test_an_array_like_value_is_an_instance_of_the_alias(value):
     assert isinstance(value, ArrayLike)
     assert isinstance(value, get_args(ArrayLike))
 
 
 @pytest.mark.parametrize("value", [[1, 2], (1,), "text", None, {"a": 1}, rnp])
-def test_what_is_not_like_an_array_is_no_instance(value):
+def test_any_other_value_is_not_an_instance_of_the_alias(value):
     assert not isinstance(value, ArrayLike)

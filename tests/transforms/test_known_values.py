@@ -24,8 +24,8 @@ def test_a_known_number_is_one_of_pythons(name: str):
     def function(x: Any) -> Any:
         with rune.ensure_compile_time_eval():
             count = int(rnp.sum(rnp.arange(4)))
-            drawn = rune.random.permutation(rune.random.key(0), 5)
-            assert type(drawn) is rune.Array
+            sample = rune.random.permutation(rune.random.key(0), 5)
+            assert type(sample) is rune.Array
             inside = x * count  # what is traced stays traced
         return inside + 1.0
 

@@ -227,9 +227,9 @@ def add(ref: Ref, x: Any) -> Any:
 
 def test_a_jitted_function_takes_references_and_changes_them():
     ref, other = new_ref(rnp.zeros(3)), new_ref(rnp.ones(3))
-    jitted = rune.jit(add)
+    program = rune.jit(add)
 
-    results = [float(jitted(r, x)) for r, x in ((ref, 1.0), (ref, 2.0), (other, 4.0))]
+    results = [float(program(r, x)) for r, x in ((ref, 1.0), (ref, 2.0), (other, 4.0))]
 
     assert results == [2.0, 6.0, 10.0]
     same((np.full(3, 3, "f4"), np.full(3, 5, "f4")), (ref[...], other[...]))
@@ -249,7 +249,7 @@ def test_a_jitted_function_reads_what_it_closes_over_in_each_call():
     assert int(count[...]) == 2
 
 
-def test_references_stand_in_trees_and_pass_through_nested_functions():
+def test_references_work_in_trees_and_pass_through_nested_functions():
     state = {"a": new_ref(rnp.zeros(3)), "n": new_ref(1)}
     inner = rune.jit(lambda r, x: r.set(x, 0))
 
@@ -297,10 +297,10 @@ def test_lanes_and_branches_take_references():
 
 @pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
 def test_a_condition_may_write(way: Any):
-    asked, steps = new_ref(0), new_ref(0)
+    tests, steps = new_ref(0), new_ref(0)
 
     def goes_on(i: Any) -> Any:
-        asked[...] += 1
+        tests[...] += 1
         return i < 3
 
     def step(i: Any) -> Any:
@@ -308,7 +308,7 @@ def test_a_condition_may_write(way: Any):
         return i + 1
 
     assert int(way(lambda: lax.while_loop(goes_on, step, 0))()) == 3
-    assert (int(asked[...]), int(steps[...])) == (4, 3)
+    assert (int(tests[...]), int(steps[...])) == (4, 3)
 
 
 def test_a_condition_and_its_body_may_write_one_reference():
@@ -377,9 +377,9 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[Ref], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_has_no_meaning_is_refused(what: str):
-    error, call, text = REFUSALS[what]
+@pytest.mark.parametrize("case", REFUSALS)
+def test_meaningless_uses_of_a_reference_are_refused(case: str):
+    error, call, text = REFUSALS[case]
 
     with pytest.raises(error, match=text):
         call(new_ref(OUTSIDE))

@@ -36,7 +36,7 @@ def test_a_checkpoint_writes_a_reference_once(way: str, transform: Callable[...,
     np.testing.assert_array_equal(counts[...], [1.0, 0.0])
 
 
-def test_what_a_checkpoint_writes_has_its_derivative():
+def test_a_write_to_a_reference_in_a_checkpoint_has_its_derivative():
     def f(x: Any) -> Any:
         box = new_ref(x)
 
@@ -76,7 +76,7 @@ def test_a_reference_is_not_a_result_of_a_checkpoint(way: str):
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, rune.grad], ids=["value", "grad"])
-def test_a_check_in_a_checkpoint_is_seen(transform: Callable[..., Any]):
+def test_a_check_in_a_checkpoint_is_reported(transform: Callable[..., Any]):
     def f(x: Any) -> Any:
         checkify.check(x > 0, "not positive: {}", x)
         return rnp.log(x)
@@ -139,7 +139,7 @@ def test_a_forward_rule_takes_a_reference():
     assert rune.grad(lambda x: scaled(x, ref))(3.0) == 10.0
 
 
-def test_a_reference_is_no_result_of_a_function_with_rules():
+def test_a_function_with_rules_cannot_return_a_reference():
     same = rune.custom_vjp(lambda ref: ref)
     same.defvjp(lambda ref: (ref, None), lambda _, ct: (ct,))
 

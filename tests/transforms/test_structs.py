@@ -1,4 +1,4 @@
-"""ShapeDtypeStruct: a shape and a dtype stand for an array wherever its values do not matter."""
+"""ShapeDtypeStruct: a shape and a dtype replace an array wherever its values do not matter."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def test_a_struct_like_a_number_is_weak_and_one_like_keys_has_their_dtype():
 
 
 def test_a_struct_like_a_committed_array_has_its_sharding():
-    committed = rune.device_put(rnp.ones(2), "cpu")
+    array = rune.device_put(rnp.ones(2), "cpu")
 
-    assert rune.ShapeDtypeStruct.like(committed).sharding == SingleDeviceSharding("cpu")
-    assert "sharding=SingleDeviceSharding(cpu:0)" in repr(rune.ShapeDtypeStruct.like(committed))
+    assert rune.ShapeDtypeStruct.like(array).sharding == SingleDeviceSharding("cpu")
+    assert "sharding=SingleDeviceSharding(cpu:0)" in repr(rune.ShapeDtypeStruct.like(array))
 
 
 def test_an_update_changes_some_fields():
     sharding = SingleDeviceSharding("cpu")
-    changed = ROWS.update(shape=(4,), dtype="int8", sharding=sharding)
+    result = ROWS.update(shape=(4,), dtype="int8", sharding=sharding)
 
-    assert changed == rune.ShapeDtypeStruct((4,), "int8", sharding=sharding)
+    assert result == rune.ShapeDtypeStruct((4,), "int8", sharding=sharding)
     with pytest.raises(TypeError, match="colour"):
         ROWS.update(colour="red")
 
@@ -69,7 +69,7 @@ def test_an_update_changes_some_fields():
         (lambda: rune.ShapeDtypeStruct((), "f32", is_ref=True), "cannot use is_ref=True"),
     ],
 )
-def test_what_describes_no_array_is_refused(make: Any, message: str):
+def test_a_struct_that_describes_no_array_is_refused(make: Any, message: str):
     with pytest.raises(ArgumentError, match=message):
         make()
 
@@ -99,14 +99,14 @@ def test_structs_come_out_of_eval_shape_and_go_in_again():
     assert rune.eval_shape(lambda o: o["sum"] + 1, out) == out["sum"]
 
 
-def test_the_weakness_of_a_struct_counts_where_it_is_traced_alone():
+def test_the_weakness_of_a_struct_matters_only_while_tracing():
     weak = rune.ShapeDtypeStruct((), "float32", weak_type=True)
 
     assert rune.eval_shape(lambda x: x * 2, weak).weak_type
     assert not zeros_like(weak).weak_type  # as in JAX
 
 
-def test_a_struct_is_no_array():
+def test_a_struct_is_not_an_array():
     with pytest.raises(ArgumentError, match="cannot take ShapeDtypeStruct as an array"):
         rnp.sin(ROWS)  # type: ignore[arg-type]
 
@@ -127,7 +127,7 @@ def test_a_function_that_returns_structs_has_their_types():
     assert out == (rune.ShapeDtypeStruct((3,), "int8"), ROWS, {"k": ROWS})
 
 
-def test_a_struct_is_no_result_of_a_program():
+def test_a_program_cannot_return_a_struct():
     f: Any = rune.jit(lambda: ROWS)
 
     with pytest.raises(ArgumentError, match="cannot take ShapeDtypeStruct as an array"):

@@ -50,19 +50,19 @@ each_transform = pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=T
 
 
 @each_blind
-def test_a_traced_value_is_no_truth_value(transform: Any):
+def test_a_traced_value_has_no_truth_value(transform: Any):
     with pytest.raises(TracerBoolConversionError, match="as a truth value"):
         transform(lambda x: x if x.sum() > 0 else -x)(X)
 
 
 @each_blind
-def test_a_traced_value_is_no_python_integer(transform: Any):
+def test_a_traced_value_cannot_become_a_python_integer(transform: Any):
     with pytest.raises(TracerIntegerConversionError, match="as a Python integer"):
         transform(lambda x: range(x.sum()))(X)
 
 
 @each_blind
-def test_a_traced_value_is_no_python_float(transform: Any):
+def test_a_traced_value_cannot_become_a_python_float(transform: Any):
     with pytest.raises(TracerError, match="to a Python number"):
         transform(lambda x: float(x.sum()))(X)
 
@@ -96,7 +96,7 @@ def test_python_may_branch_on_the_value_under_nested_derivatives():
 
 
 @each_transform
-def test_a_traced_value_is_no_numpy_array(transform: Any):
+def test_a_traced_value_cannot_become_a_numpy_array(transform: Any):
     with pytest.raises(TracerArrayConversionError, match="hand a traced value to NumPy"):
         transform(lambda x: np.asarray(x))(X)
 
@@ -236,12 +236,12 @@ def test_a_traced_value_has_no_hash(transform: Any):
 
 
 def test_a_function_that_remembers_its_arguments_keeps_no_traced_value():
-    remembered = functools.lru_cache(lambda x: x * 2)
+    cache = functools.lru_cache(lambda x: x * 2)
 
     with pytest.raises(TypeError, match="unhashable"):
-        rune.jit(remembered)(X)
+        rune.jit(cache)(X)
 
-    assert remembered.cache_info().currsize == 0
+    assert cache.cache_info().currsize == 0
 
 
 @each_blind
@@ -258,13 +258,13 @@ def test_a_function_that_remembers_its_arguments_keeps_no_traced_value():
     ],
     ids=["shards", "visualize", "save", "save_checkpoint", "process_allgather", "broadcast", "make_array"],
 )
-def test_what_only_an_array_on_a_device_has_is_refused_by_name(transform: Any, read: Any):
+def test_attributes_of_concrete_arrays_are_refused_on_traced_values(transform: Any, read: Any):
     with pytest.raises(rune.errors.RuneError, match=r"an Array|no value yet"):
         transform(lambda x: (read(x), x.sum())[1])(X)
 
 
 @each_transform
-def test_a_traced_value_is_copied_to_memory_of_its_own_as_it_is(transform: Any):
+def test_copying_a_traced_value_returns_the_value_itself(transform: Any):
     transform(lambda x: rune.device_put(x, may_alias=False).sum())(X)
 
 

@@ -71,9 +71,9 @@ class Server:
 @contextmanager
 def serving(folder: Path, packages: Sequence[Path]) -> Iterator[Server]:
     """A server for files of a folder, with the packages of other folders installed."""
-    installed = folder / "env" / "lib" / "python3.11" / "site-packages"
-    installed.mkdir(parents=True)
-    (installed / "others.pth").write_text("\n".join(map(str, packages)))
+    packages_folder = folder / "env" / "lib" / "python3.11" / "site-packages"
+    packages_folder.mkdir(parents=True)
+    (packages_folder / "others.pth").write_text("\n".join(map(str, packages)))
     settings = {"venvPath": str(folder), "venv": "env", "pythonVersion": "3.11"}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     command = [sys.executable, "-c", "from pyright.langserver import main; main('--stdio')"]
@@ -129,12 +129,11 @@ def main() -> None:
     names = offered(library, [*map(Path, packages)])
     if library == "jax":
         STORED.write_text(json.dumps(names, indent=0, sort_keys=True) + "\n")
-    stored = json.loads(STORED.read_text())
-    for place, some in names.items():
-        lacking = [name for name in stored[place] if name not in some]
-        print(
-            f"{place:12} {len(some):4} {library}, {len(stored[place]):4} jax; lacks {len(lacking)}: {' '.join(lacking)}"
-        )
+    jax_names = json.loads(STORED.read_text())
+    for place, offers in names.items():
+        lacking = [name for name in jax_names[place] if name not in offers]
+        counts = f"{place:12} {len(offers):4} {library}, {len(jax_names[place]):4} jax"
+        print(f"{counts}; lacks {len(lacking)}: {' '.join(lacking)}")
 
 
 if __name__ == "__main__":

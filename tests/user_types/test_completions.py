@@ -38,6 +38,6 @@ def test_as_many_names_are_offered_as_for_jax(offered: Mapping[str, Sequence[str
 
 @pytest.mark.parametrize("place", completions.PLACES)
 def test_nothing_is_offered_that_a_module_only_imports(offered: Mapping[str, Sequence[str]], place: str):
-    imported = {"Any", "Callable", "Sequence", "annotations", "overload", "TypeVar", "ops"}
+    imports = {"Any", "Callable", "Sequence", "annotations", "overload", "TypeVar", "ops"}
 
-    assert not imported & set(offered[place])
+    assert not imports & set(offered[place])

@@ -23,10 +23,10 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel, and with what rune depends on."""
     folder = tmp_path_factory.mktemp("user")
     build = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
-    done = subprocess.run([sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True, check=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
     (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
-    zipfile.ZipFile(folder / done.stdout.split()[-1]).extractall(packages)
+    zipfile.ZipFile(folder / process.stdout.split()[-1]).extractall(packages)
     # rune is that of the wheel: the folder of the others has a link to these sources alone.
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "env" / "bin" / "python"
@@ -34,7 +34,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def complaints(checker: str, python: Path) -> dict[tuple[str, int], str]:
-    """What a checker says is wrong with both programs, by file and line."""
+    """The errors of a checker in both programs, by file and line."""
     pytest.importorskip(checker)
     commands = {
         "mypy": ["mypy", "--strict", "--no-incremental", "--python-executable", str(python)],
@@ -42,9 +42,9 @@ def complaints(checker: str, python: Path) -> dict[tuple[str, int], str]:
     }
     command = [sys.executable, "-m", *commands[checker], str(CORRECT), str(WRONG)]
     # Elsewhere, so that rune is the wheel's and no settings are ours.
-    done = subprocess.run(command, cwd=python.parent, capture_output=True, text=True, check=False)
-    errors = re.findall(r"(\w+\.py):(\d+)(?::\d+)?(?: -|:) error:? (.*)", done.stdout)
-    assert errors or done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(command, cwd=python.parent, capture_output=True, text=True, check=False)
+    errors = re.findall(r"(\w+\.py):(\d+)(?::\d+)?(?: -|:) error:? (.*)", process.stdout)
+    assert errors or process.returncode == 0, process.stdout + process.stderr
     return {(file, int(line)): text for file, line, text in errors}
 
 

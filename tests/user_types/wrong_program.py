@@ -1,4 +1,4 @@
-"""Mistakes that checkers are to find in a user's program: one in each line that says so."""
+"""Mistakes that checkers must find in a user's program: one in each line with a comment."""
 
 import rune
 import rune.numpy as rnp

@@ -81,8 +81,8 @@ def doubt(program: Program, name: str, expected: Leaf) -> Doubt:
     except Exception:  # a text that fixes its dtypes has no wide twin
         error = overflows = None
     try:
-        nudged = [step_by_step(program, _nudged(program, k))[name].bits for k in range(4)]
-        spread = np.max([apart(expected.bits, m) for m in nudged], axis=0)
+        neighbours = [step_by_step(program, _nudged(program, k))[name].bits for k in range(4)]
+        spread = np.max([apart(expected.bits, m) for m in neighbours], axis=0)
     except Exception:
         spread = None
     try:
@@ -128,8 +128,8 @@ def apart(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def drawn(seeds: Sequence[int]) -> list[Answered]:
     """The programs of seeds that have statements."""
-    answered = [_answered(draw(seed)) for seed in seeds]
-    return [a for a in answered if a is not None and a.program.statements]
+    answers_of_seeds = [_answered(draw(seed)) for seed in seeds]
+    return [a for a in answers_of_seeds if a is not None and a.program.statements]
 
 
 def _answered(program: Program) -> Answered | None:

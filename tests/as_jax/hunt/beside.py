@@ -95,20 +95,20 @@ class Difference:
         return "\n".join([head, f"#   x64={self.program.x64}", *inputs, self.program.source(), ""])
 
 
-def differences(answered: Answered, share: float = 1.0) -> list[Difference]:
+def differences(answer: Answered, share: float = 1.0) -> list[Difference]:
     """Where this process answers otherwise, one statement at a time and as a whole.
 
     share: of the tolerance, as where answers are stored for other processors.
     """
-    single = list(_single(answered, share))
+    single = list(_single(answer, share))
     wrong = {d.name for d in single}
-    compiled = [d for d in _whole(answered, share) if not wrong & _behind(answered.program, d.name)]
-    compiled = [d for d in compiled if d.actual is not None or not any(e.actual is None for e in single)]
-    return [d for d in single + compiled if not d.is_deliberate]
+    of_program = [d for d in _whole(answer, share) if not wrong & _behind(answer.program, d.name)]
+    of_program = [d for d in of_program if d.actual is not None or not any(e.actual is None for e in single)]
+    return [d for d in single + of_program if not d.is_deliberate]
 
 
-def _single(answered: Answered, share: float) -> Iterator[Difference]:
-    program = answered.program
+def _single(answer: Answered, share: float) -> Iterator[Difference]:
+    program = answer.program
     with warnings.catch_warnings(), np.errstate(all="ignore"), jax.enable_x64(program.x64):
         warnings.simplefilter("ignore")
         values: dict[str, Any] = {name: jnp.asarray(x) for name, x in program.arguments.items()}
@@ -117,32 +117,30 @@ def _single(answered: Answered, share: float) -> Iterator[Difference]:
                 actual = bound(statement, values)
             except Exception as error:
                 name = statement.names[0]
-                yield Difference(
-                    _alone(answered, statement), name, "step by step", _refusal(error), answered.leaves[name]
-                )
-                values |= {n: jnp.asarray(answered.leaves[n].bits) for n in statement.names}
+                yield Difference(_alone(answer, statement), name, "step by step", _refusal(error), answer.leaves[name])
+                values |= {n: jnp.asarray(answer.leaves[n].bits) for n in statement.names}
                 continue
             for name, value in actual.items():
-                expected, reply = answered.leaves[name], leaf(value)
+                expected, reply = answer.leaves[name], leaf(value)
                 if message := difference(expected, reply, statement, coarsest(program, statement), share):
-                    yield Difference(_alone(answered, statement), name, "step by step", message, expected, reply)
+                    yield Difference(_alone(answer, statement), name, "step by step", message, expected, reply)
                 values[name] = value if expected.weak and reply.weak else jnp.asarray(expected.bits)
 
 
-def _whole(answered: Answered, share: float) -> Iterator[Difference]:
+def _whole(answer: Answered, share: float) -> Iterator[Difference]:
     try:
-        actual = as_one(answered.program)
+        actual = as_one(answer.program)
     except Exception as error:
-        name = answered.program.results[-1]
-        yield Difference(answered.program, name, "compiled", _refusal(error), answered.leaves[name])
+        name = answer.program.results[-1]
+        yield Difference(answer.program, name, "compiled", _refusal(error), answer.leaves[name])
         return
-    values: dict[str, Any] = {**answered.program.arguments, **{n: reply.bits for n, reply in actual.items()}}
-    for statement in answered.program.statements:
+    values: dict[str, Any] = {**answer.program.arguments, **{n: reply.bits for n, reply in actual.items()}}
+    for statement in answer.program.statements:
         for name in statement.names:
-            expected, reply = answered.leaves[name], actual[name]
-            message = difference(expected, reply, statement, coarsest(answered.program, statement), share)
-            if message and not _inherited(answered.program, statement, name, values, reply):
-                program = _closure(answered.program, name)
+            expected, reply = answer.leaves[name], actual[name]
+            message = difference(expected, reply, statement, coarsest(answer.program, statement), share)
+            if message and not _inherited(answer.program, statement, name, values, reply):
+                program = _closure(answer.program, name)
                 yield Difference(program, name, "compiled", message, expected, reply)
 
 
@@ -150,32 +148,32 @@ def _inherited(program: Program, statement: Statement, name: str, values: Mappin
     """Whether the statement alone makes this of the operands that were computed with it."""
     types = reply.bits.dtype, reply.bits.shape
     alone = Program(program.seed, {n: values[n] for n in statement.operands}, (statement,), program.x64)
-    again = step_by_step(alone, alone.arguments)[name].bits
-    expected = Leaf(again, reply.weak)
-    return types == (again.dtype, again.shape) and not difference(
+    repetition = step_by_step(alone, alone.arguments)[name].bits
+    expected = Leaf(repetition, reply.weak)
+    return types == (repetition.dtype, repetition.shape) and not difference(
         expected, reply, statement, coarsest(alone, statement)
     )
 
 
 def _behind(program: Program, name: str) -> set[str]:
-    wanted = {name}
+    names = {name}
     for s in reversed(program.statements):
-        if wanted & set(s.names):
-            wanted |= set(s.operands)
-    return wanted
+        if names & set(s.names):
+            names |= set(s.operands)
+    return names
 
 
 def _closure(program: Program, name: str) -> Program:
-    wanted = _behind(program, name)
-    statements = tuple(s for s in program.statements if wanted & set(s.names))
-    arguments = {n: x for n, x in program.arguments.items() if n in wanted}
+    names = _behind(program, name)
+    statements = tuple(s for s in program.statements if names & set(s.names))
+    arguments = {n: x for n, x in program.arguments.items() if n in names}
     return Program(program.seed, arguments, statements, program.x64)
 
 
-def _alone(answered: Answered, statement: Statement) -> Program:
+def _alone(answer: Answered, statement: Statement) -> Program:
     """One statement as a program; what it reads are arguments."""
-    program = answered.program
-    known = {**program.arguments, **{n: x.bits for n, x in answered.leaves.items()}}
+    program = answer.program
+    known = {**program.arguments, **{n: x.bits for n, x in answer.leaves.items()}}
     arguments = {n: known[n] for n in statement.operands if n in known}
     return Program(program.seed, arguments, (statement,), program.x64)
 
@@ -196,9 +194,9 @@ def difference(expected: Leaf, actual: Leaf, statement: Statement, unit: float, 
     e, a = expected.bits, actual.bits
     has_weakness = e.dtype.kind != "b" and not WEAKNESS.search(statement.text)
     types = f"{a.dtype.name}{list(a.shape)}{' weak' * (actual.weak and has_weakness)}"
-    wanted = f"{e.dtype.name}{list(e.shape)}{' weak' * (expected.weak and has_weakness)}"
-    if types != wanted:
-        return f"type {types} for {wanted}"
+    types_of_jax = f"{e.dtype.name}{list(e.shape)}{' weak' * (expected.weak and has_weakness)}"
+    if types != types_of_jax:
+        return f"type {types} for {types_of_jax}"
     wrong = apart(e, a) > share * tolerance(e, statement.kind, unit)
     return _report(e, a, wrong) if wrong.any() else ""
 
@@ -234,11 +232,11 @@ def _some(x: np.ndarray) -> str:
 # --- doubts ---------------------------------------------------------------------------------------
 
 
-def certain(python: str, shown: Sequence[Difference]) -> list[Difference]:
+def certain(python: str, candidates: Sequence[Difference]) -> list[Difference]:
     """Those differences that jax's own rounding does not explain."""
-    values = [d for d in shown if d.is_of_values]
+    values = [d for d in candidates if d.is_of_values]
     doubts = dict(zip(map(id, values), _doubts(python, values), strict=True))
-    return [d for d in shown if id(d) not in doubts or not _explained(d, doubts[id(d)])]
+    return [d for d in candidates if id(d) not in doubts or not _explained(d, doubts[id(d)])]
 
 
 def _explained(d: Difference, doubt: Doubt) -> bool:
@@ -259,9 +257,9 @@ def _explained(d: Difference, doubt: Doubt) -> bool:
     return bool(np.all(distance <= DOUBTS * (spread + error)))
 
 
-def report(shown: Sequence[Difference]) -> str:
+def report(differences_of_programs: Sequence[Difference]) -> str:
     """The lines that show differences."""
-    return "\n".join(map(str, shown))
+    return "\n".join(map(str, differences_of_programs))
 
 
 def _doubts(python: str, values: Sequence[Difference]) -> list[Doubt]:
@@ -288,13 +286,13 @@ def _run(python: str, *words: str) -> None:
 
 def hunt(python: str, first: int, count: int, tell: Callable[[object], None] = print) -> list[Difference]:
     """Run programs of seeds beside jax, and tell each difference."""
-    answered = drawn_by(python, first, count)
-    shown = certain(python, [d for a in answered for d in differences(a)])
-    for d in shown:
+    answers_of_jax = drawn_by(python, first, count)
+    certain_differences = certain(python, [d for a in answers_of_jax for d in differences(a)])
+    for d in certain_differences:
         tell(d)
-    statements = sum(len(a.program.statements) for a in answered)
-    tell(f"{len(answered)} programs, {statements} statements, {len(shown)} differences")
-    return shown
+    statements = sum(len(a.program.statements) for a in answers_of_jax)
+    tell(f"{len(answers_of_jax)} programs, {statements} statements, {len(certain_differences)} differences")
+    return certain_differences
 
 
 def main(arguments: Sequence[str]) -> None:

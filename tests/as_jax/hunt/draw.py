@@ -27,10 +27,10 @@ def draw(seed: int) -> Program:
     arguments = _arguments(w, is_smooth)
     with np.errstate(all="ignore"), jax.enable_x64(x64):
         w.values |= {name: Type(x.shape, x.dtype) for name, x in arguments.items()}
-        wanted = 2 + w.below(4)
-        for _ in range(4 * wanted):
+        length = 2 + w.below(4)
+        for _ in range(4 * length):
             _grow(w, is_smooth)
-            if len(w.statements) >= wanted:
+            if len(w.statements) >= length:
                 break
     read = {n for s in w.statements for n in s.operands}
     return Program(seed, {n: x for n, x in arguments.items() if n in read}, tuple(w.statements), x64)
@@ -48,10 +48,10 @@ def _arguments(w: Writer, is_smooth: bool) -> dict[str, np.ndarray]:
     pool += [1] * w.chance(0.3)
     wide = ("float64", "int64", "float64", "complex128", "uint64") if w.x64 else ()
     floats = ("float32", "float32", "float32", *(["float64"] * 3 if w.x64 else ["bfloat16"]))
-    every = (*["float32"] * 6, *NARROW, *HALVES, *wide)
+    all_dtypes = (*["float32"] * 6, *NARROW, *HALVES, *wide)
     arguments: dict[str, np.ndarray] = {}
     for k in range(2 + w.below(3)):
-        dtype = w.choose(floats) if is_smooth or k == 0 else w.choose(every)
+        dtype = w.choose(floats) if is_smooth or k == 0 else w.choose(all_dtypes)
         manner = "smooth" if is_smooth else w.choose(MANNERS)
         arguments[f"v{k}"] = numbers(w.rng, _shape(w, pool), dtype, manner)
     if w.chance(0.4):  # positions, some of which lie outside

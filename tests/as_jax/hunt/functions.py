@@ -56,11 +56,11 @@ def mapped(w: Writer, args: tuple[Type, ...]) -> Link | None:
     if n > 300 or all(a is None for a in axes):
         return None
     name = w.choose(["", "i", "j"])
-    named = f", axis_name='{name}'" if name else ""
-    signed = tuple(a if a is None or w.chance(0.6) else a - x.ndim for a, x in zip(axes, args))
+    name_argument = f", axis_name='{name}'" if name else ""
+    in_axes = tuple(a if a is None or w.chance(0.6) else a - x.ndim for a, x in zip(axes, args))
     inner = tuple(x if a is None else without_axis(x, a) for x, a in zip(args, axes))
     out = w.choose(["", "", ", out_axes=-1" if w.chance(0.3) else ""])
-    return Link(f"jax.vmap({{}}, in_axes={signed}{out}{named})", inner, (name, n) if name else None)
+    return Link(f"jax.vmap({{}}, in_axes={in_axes}{out}{name_argument})", inner, (name, n) if name else None)
 
 
 def scanned(w: Writer, args: tuple[Type, ...]) -> Link | None:
@@ -189,13 +189,13 @@ def _body(w: Writer, links: Sequence[Link], prefix: str, arity: int, is_smooth: 
     if len(parameters) != arity:
         return None
     tables = SMOOTH if is_smooth else KINDS
-    wanted = 1 + w.below(4)
-    for _ in range(5 * wanted):
+    length = 1 + w.below(4)
+    for _ in range(5 * length):
         if axes and w.chance(0.4):
             inner.add(w.choose(COLLECTIVES).replace("AXIS", w.choose(list(axes))), "collective")
         else:
             inner.add_of(tables)
-        if len(inner.statements) >= wanted:
+        if len(inner.statements) >= length:
             break
     if not inner.statements:
         return None

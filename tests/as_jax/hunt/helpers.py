@@ -60,25 +60,25 @@ def onto(carry: Any, tree: Any) -> Any:
 
 def with_own_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its derivative said again, three times as large."""
-    ruled = jax.custom_jvp(function)
+    operation = jax.custom_jvp(function)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         y, t = jax.jvp(function, primals, tangents)
         return y, jax.tree.map(lambda a: a * 3, t)
 
-    ruled.defjvp(rule)
-    return ruled
+    operation.defjvp(rule)
+    return operation
 
 
 def with_own_vjp(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with a derivative rule of its own, which negates."""
-    ruled = jax.custom_vjp(function)
+    operation = jax.custom_vjp(function)
 
     def backward(args: Sequence[Any], cotangent: Any) -> Any:
         return jax.tree.map(lambda a: -a, jax.vjp(function, *args)[1](cotangent))
 
-    ruled.defvjp(lambda *args: (function(*args), args), backward)
-    return ruled
+    operation.defvjp(lambda *args: (function(*args), args), backward)
+    return operation
 
 
 NAMES: Mapping[str, Any] = {

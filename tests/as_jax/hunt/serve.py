@@ -17,8 +17,8 @@ from tests.as_jax.hunt.answers import doubt, drawn
 def main(arguments: list[str]) -> None:
     match arguments:
         case ["draw", first, count, path]:
-            answered = drawn(range(int(first), int(first) + int(count)))
-            Path(path).write_bytes(pickle.dumps(answered))
+            answers = drawn(range(int(first), int(first) + int(count)))
+            Path(path).write_bytes(pickle.dumps(answers))
         case ["doubt", path]:
             questions = pickle.loads(Path(path).read_bytes())
             Path(path).write_bytes(pickle.dumps([doubt(*question) for question in questions]))

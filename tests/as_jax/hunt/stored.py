@@ -27,36 +27,36 @@ SHARE = 0.25  # of the tolerance, as another processor rounds otherwise
 
 def store(python: str) -> None:
     """Write down small programs that rune answers as jax does."""
-    chosen: list[Answered] = []
+    selection: list[Answered] = []
     first = FIRST
-    while len(chosen) < WANTED:
+    while len(selection) < WANTED:
         small = [a for a in drawn_by(python, first, BATCH) if size_bytes(a) <= LARGEST_BYTES]
-        chosen += [a for a in small if not differences(a, SHARE)]
+        selection += [a for a in small if not differences(a, SHARE)]
         first += BATCH
-        _save(chosen[:WANTED])
+        _save(selection[:WANTED])
 
 
-def _save(chosen: Sequence[Answered]) -> None:
-    texts, rows = zip(*map(_entry, chosen))
+def _save(selection: Sequence[Answered]) -> None:
+    texts, rows = zip(*map(_entry, selection))
     np.savez_compressed(ANSWERS, texts=np.array(json.dumps(texts)), numbers=np.frombuffer(b"".join(rows), np.uint8))
     print(f"{len(texts)} programs, {ANSWERS.stat().st_size} bytes")
 
 
-def size_bytes(answered: Answered) -> int:
+def size_bytes(answer: Answered) -> int:
     """What the numbers of a program take."""
-    return sum(x.nbytes for x in _arrays(answered))
+    return sum(x.nbytes for x in _arrays(answer))
 
 
-def _arrays(answered: Answered) -> list[np.ndarray]:
-    return [*answered.program.arguments.values(), *(x.bits for x in answered.leaves.values())]
+def _arrays(answer: Answered) -> list[np.ndarray]:
+    return [*answer.program.arguments.values(), *(x.bits for x in answer.leaves.values())]
 
 
-def _entry(answered: Answered) -> tuple[list[object], bytes]:
-    program = answered.program
-    types = [[x.dtype.name, list(x.shape)] for x in _arrays(answered)]
-    names = [list(program.arguments), [[n, x.weak] for n, x in answered.leaves.items()]]
+def _entry(answer: Answered) -> tuple[list[object], bytes]:
+    program = answer.program
+    types = [[x.dtype.name, list(x.shape)] for x in _arrays(answer)]
+    names = [list(program.arguments), [[n, x.weak] for n, x in answer.leaves.items()]]
     statements = [[list(s.names), s.text, s.kind] for s in program.statements]
-    row = b"".join(np.ascontiguousarray(x).tobytes() for x in _arrays(answered))
+    row = b"".join(np.ascontiguousarray(x).tobytes() for x in _arrays(answer))
     return [program.seed, program.x64, statements, *names, types], row
 
 

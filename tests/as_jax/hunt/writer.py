@@ -99,26 +99,26 @@ class Writer(Chance):
         """The template with choices made and holes filled."""
         while CHOICE.search(template):
             template = CHOICE.sub(lambda m: str(self.choose(m[1].split("|"))), template, count=1)
-        chosen: dict[str, Any] = {}
-        return HOLE.sub(lambda m: self._hole(m, chosen), template)
+        choices: dict[str, Any] = {}
+        return HOLE.sub(lambda m: self._hole(m, choices), template)
 
-    def _hole(self, hole: re.Match[str], chosen: dict[str, Any]) -> str:
+    def _hole(self, hole: re.Match[str], choices: dict[str, Any]) -> str:
         kind, front, kinds, least, most = hole.groups()
         if kind in ("x", "y", "yb", "z", "w"):
-            if kind not in chosen or (kind == "z" and kinds):
-                chosen[kind] = self._value(kind, kinds or "", int(least or 0), int(most or 5), chosen.get("x"))
-            return chosen[kind]
-        shape = self.values[chosen["x"]].shape if "x" in chosen else ()
+            if kind not in choices or (kind == "z" and kinds):
+                choices[kind] = self._value(kind, kinds or "", int(least or 0), int(most or 5), choices.get("x"))
+            return choices[kind]
+        shape = self.values[choices["x"]].shape if "x" in choices else ()
         match kind:
             case "axis":
-                chosen["axis"] = self._axis(len(shape))
-                return str(chosen["axis"] - (0 if front or self.chance(0.6) else len(shape)))
+                choices["axis"] = self._axis(len(shape))
+                return str(choices["axis"] - (0 if front or self.chance(0.6) else len(shape)))
             case "axes":
                 return self._axes(len(shape))
             case "perm":
                 return str(tuple(int(k) - len(shape) * self.below(2) for k in self.rng.permutation(len(shape))))
             case "n":
-                return str(shape[chosen.get("axis", 0)] if shape else 1)
+                return str(shape[choices.get("axis", 0)] if shape else 1)
             case "k":
                 return str(self.below(5))
             case "number":
@@ -181,7 +181,7 @@ def _is_numeric(x: Type) -> bool:
 
 def _in_a_lane(run: Callable[..., Any], axis: str, extent: int) -> Callable[..., Any]:
     def first(values: Any) -> Any:
-        stacked = jax.vmap(lambda _: run(values), axis_name=axis)(jnp.zeros(extent))
-        return jax.tree.map(lambda x: x[0], stacked)
+        lanes = jax.vmap(lambda _: run(values), axis_name=axis)(jnp.zeros(extent))
+        return jax.tree.map(lambda x: x[0], lanes)
 
     return first

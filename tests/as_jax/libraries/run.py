@@ -182,7 +182,7 @@ def main(arguments: list[str]) -> None:
             outcomes = {library: compare(library) for library in libraries}
             for library in libraries:
                 print(report(outcomes[library]))
-            sys.exit(any(o.message and not o.explanation for each in outcomes.values() for o in each))
+            sys.exit(any(o.message and not o.explanation for rows in outcomes.values() for o in rows))
         case _:
             sys.exit(USAGE)
 

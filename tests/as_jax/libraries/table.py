@@ -52,10 +52,10 @@ def attempt(library: Library, sources: Path, is_named: bool) -> tuple[Row, bool]
 def run_examples(library: Library) -> tuple[str, bool]:
     """Count the examples that answer as jax does, in a process of their own."""
     command = [sys.executable, "-m", "rune.as_jax", str(HERE / "run.py"), "compare", library.name]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=False)
-    print(done.stdout)
-    count = re.search(rf"^{library.name}: (\d+ of \d+) examples$", done.stdout, re.MULTILINE)
-    return count[1] if count else "does not run", done.returncode == 0
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=False)
+    print(process.stdout)
+    count = re.search(rf"^{library.name}: (\d+ of \d+) examples$", process.stdout, re.MULTILINE)
+    return count[1] if count else "does not run", process.returncode == 0
 
 
 def run_own_tests(library: Library, sources: Path) -> tuple[str, bool]:

@@ -43,12 +43,12 @@ def programs() -> dict[str, Callable[[], Any]]:
 
 def answers() -> dict[str, dict[str, np.ndarray]]:
     """What jax answered to each program, by the paths of its results."""
-    each: dict[str, dict[str, np.ndarray]] = {}
+    by_program: dict[str, dict[str, np.ndarray]] = {}
     with np.load(ANSWERS) as file:
         for key in file.files:
             program, _, path = key.partition("|")
-            each.setdefault(program, {})[path] = file[key]
-    return each
+            by_program.setdefault(program, {})[path] = file[key]
+    return by_program
 
 
 def store() -> None:

@@ -118,9 +118,9 @@ def calls_to_the_host(n=5):
         jax.debug.print("{x} {y:>6} {z:.2e} {{braces}}", x=jnp.arange(3), y=7, z=jnp.float32(12345.678))
         return s, v, e, b, g, t
 
-    said, result = _said(everything)
-    said = np.array("\n".join(sorted(str(said).split("\n"))))  # sets print in any order
-    return said, result, np.array(str(log)), counter["n"]
+    output, result = _said(everything)
+    output = np.array("\n".join(sorted(str(output).split("\n"))))  # sets print in any order
+    return output, result, np.array(str(log)), counter["n"]
 
 
 def _nans(f):
@@ -166,9 +166,9 @@ def exports_and_stages(n=7):
             [a.shape for a in jax.make_jaxpr(lambda a, b: (a @ b, a.sum(0), jnp.exp(a[0])))(x, params["w"]).out_avals]
         )
 
-    said, _ = _said(words)
+    output, _ = _said(words)
     return (
-        said,
+        output,
         exp.call(params, x),
         poly.call(x),
         poly.call(jnp.ones((5, n))),

@@ -18,7 +18,7 @@ B = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 def test_a_product_of_any_two_dtypes_is_that_of_jax():
-    assert [mine for mine, stored in zip(lines(), STORED, strict=True) if mine != stored] == []
+    assert [line for line, line_of_jax in zip(lines(), STORED, strict=True) if line != line_of_jax] == []
 
 
 def test_a_mixed_product_is_one_under_every_transformation():

@@ -23,11 +23,11 @@ def parts(line: str) -> tuple[str, str, str, str]:
 
 
 def test_the_sum_of_any_two_has_the_dtype_that_it_has_in_jax():
-    assert [line for line, stored in zip(lines(), STORED, strict=True) if line != stored] == []
+    assert [line for line, line_of_jax in zip(lines(), STORED, strict=True) if line != line_of_jax] == []
 
 
 @pytest.mark.parametrize("width", ["off", "on"])
-def test_every_function_promotes_alike_and_in_both_orders(width: str):
+def test_every_function_promotes_in_the_same_way_in_both_orders(width: str):
     unlike = []
     with jax.enable_x64(width == "on"):
         for line in STORED:

@@ -26,11 +26,11 @@ def differences() -> Iterator[tuple[str, str, str]]:
     """How a call differs, the call, and the operand with both answers."""
     for is_wide in (False, True):
         with jax.enable_x64(is_wide):
-            for call, width, operand, wanted in stored():
+            for call, width, operand, reference in stored():
                 if width == is_wide and zlib.crc32(call.encode()) % SHARE == 0:
                     actual = result(eval(f"lambda x: {call}", NAMES), operand)
-                    if _plain(actual) != _plain(wanted):
-                        yield _how(actual, wanted), call, f"{operand} (64 bits: {width}): {actual} for {wanted}"
+                    if _plain(actual) != _plain(reference):
+                        yield _how(actual, reference), call, f"{operand} (64 bits: {width}): {actual} for {reference}"
 
 
 def _plain(answer: str | None) -> str | None:
@@ -38,18 +38,20 @@ def _plain(answer: str | None) -> str | None:
     return answer and answer.replace("bool*", "bool")
 
 
-def _how(actual: str | None, wanted: str) -> str:
+def _how(actual: str | None, reference: str) -> str:
     if actual is None:
         return "refused"
-    return "weak" if actual.replace("*", "") == wanted.replace("*", "") else "dtype"
+    return "weak" if actual.replace("*", "") == reference.replace("*", "") else "dtype"
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_results_have_the_dtypes_of_jax_but_for_the_table():
     unlike = [*differences()]
 
-    listed = {(how, call) for how, call, _ in unlike if any(how == h and fnmatchcase(call, c) for h, c in DIFFERENCES)}
-    assert [line for line in unlike if line[:2] not in listed] == []
+    table_lines = {
+        (how, call) for how, call, _ in unlike if any(how == h and fnmatchcase(call, c) for h, c in DIFFERENCES)
+    }
+    assert [line for line in unlike if line[:2] not in table_lines] == []
     if IS_WHOLE:
         calls = {(how, call) for how, call, _ in unlike}
         assert [

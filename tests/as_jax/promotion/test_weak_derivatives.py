@@ -20,7 +20,7 @@ def test_a_derivative_is_weak_where_it_is_in_jax(call: str):
     assert line(call) == STORED[call]
 
 
-def test_a_step_along_the_gradient_of_a_number_keeps_the_dtype_of_what_it_meets():
+def test_a_step_along_the_gradient_of_a_number_keeps_the_dtype_of_the_other_operand():
     step = jnp.ones(2, jnp.bfloat16) - 0.1 * jax.grad(jnp.sin)(2.0)
 
     assert step.dtype == jnp.bfloat16

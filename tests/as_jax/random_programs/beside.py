@@ -43,12 +43,12 @@ class Peer:
     python: str
     process: subprocess.Popen[bytes]
 
-    def answer(self, asked: Question) -> Answer:
+    def answer(self, query: Question) -> Answer:
         """What jax answers."""
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None
         assert stdout is not None
-        pickle.dump((asked.source, asked.arguments, asked.x64, asked.is_eager), stdin)
+        pickle.dump((query.source, query.arguments, query.x64, query.is_eager), stdin)
         stdin.flush()
         return Answer(*pickle.load(stdout))
 
@@ -80,15 +80,15 @@ def ways(jax_process: Peer) -> tuple[Way, ...]:
 
 def compare(jax_process: Peer, program: Program, seed: int, form: Form) -> None:
     """Raise where rune answers otherwise than jax; what jax refuses may be anything."""
-    asked = question(program, seed, form)
-    actual = answer(asked)
-    expected = jax_process.answer(replace(asked, is_eager=bool(actual.error)))
-    if not difference(expected, actual, asked):
+    query = question(program, seed, form)
+    actual = answer(query)
+    expected = jax_process.answer(replace(query, is_eager=bool(actual.error)))
+    if not difference(expected, actual, query):
         return
     # XLA compiles a few programs wrongly, as a loop whose carry is shifted in place.
-    eager = jax_process.answer(replace(asked, is_eager=True))
-    if message := difference(eager, actual, asked):
-        raise Difference(f"{message}\n\n{asked.source}")
+    eager = jax_process.answer(replace(query, is_eager=True))
+    if message := difference(eager, actual, query):
+        raise Difference(f"{message}\n\n{query.source}")
 
 
 def refused_alike(jax_process: Peer, program: Program, seed: int) -> None:
@@ -106,38 +106,38 @@ def refused_alike(jax_process: Peer, program: Program, seed: int) -> None:
 # --- when two answers are one ---------------------------------------------------------------------
 
 
-def difference(expected: Answer, actual: Answer, asked: Question) -> str:
+def difference(expected: Answer, actual: Answer, query: Question) -> str:
     """Where rune's answer is another than jax's; nothing if jax refuses, or if it is the same."""
     if expected.error:
         return ""
     if actual.error:
         return f"rune refuses what jax answers: {actual.error}"
-    types, types_of_rune = _types(expected, asked), _types(actual, asked)
+    types, types_of_rune = _types(expected, query), _types(actual, query)
     if types != types_of_rune:
         return f"rune answers {types_of_rune}, jax {types}"
-    if SECOND.search(asked.source) and COARSE.search(str(types) + asked.source):
+    if SECOND.search(query.source) and COARSE.search(str(types) + query.source):
         return ""  # second derivatives of halves have no digits
-    wrong = [k for k, (e, a) in enumerate(zip(expected.values, actual.values)) if not _close(e, a, _rounding(e, asked))]
-    if wrong and not _is_chaotic(wrong, expected, actual, asked):
+    wrong = [k for k, (e, a) in enumerate(zip(expected.values, actual.values)) if not _close(e, a, _rounding(e, query))]
+    if wrong and not _is_chaotic(wrong, expected, actual, query):
         k = wrong[0]
         return f"result {k} is {_short(actual.values[k], expected.values[k])} for {_short(expected.values[k], actual.values[k])}"
     return ""
 
 
-def _types(result: Answer, asked: Question) -> list[str]:
+def _types(result: Answer, query: Question) -> list[str]:
     """Dtypes and shapes; which are weak as well, but for derivatives (docs/decisions/0089)."""
-    weakness = not (DERIVATIVE.search(asked.source) or OTHERWISE.search(asked.source))
+    weakness = not (DERIVATIVE.search(query.source) or OTHERWISE.search(query.source))
     return [
         f"{v.dtype.name}{list(v.shape)}{' weak' * (weak and weakness and v.dtype.kind != 'b')}"
         for v, weak in zip(result.values, result.weak)
     ]
 
 
-def _rounding(value: np.ndarray, asked: Question) -> float:
+def _rounding(value: np.ndarray, query: Question) -> float:
     """How far apart values may lie: whatever passed through a half is as coarse as it."""
     if value.dtype.name not in ROUNDING:
         return 0.0
-    names = [value.dtype.name, *(a.dtype.name for a in asked.arguments), *COARSE.findall(asked.source)]
+    names = [value.dtype.name, *(a.dtype.name for a in query.arguments), *COARSE.findall(query.source)]
     coarse = [ROUNDING[n] for n in names if n in ("float16", "bfloat16")]
     return max([ROUNDING[value.dtype.name], *coarse, *(1e-4 for n in names if n in ("float32", "complex64"))])
 
@@ -164,12 +164,12 @@ def _close(expected: np.ndarray, actual: np.ndarray, relative: float) -> bool:
     return bool((_apart(expected, actual) <= relative * scale).all())
 
 
-def _is_chaotic(wrong: Sequence[int], expected: Answer, actual: Answer, asked: Question) -> bool:
+def _is_chaotic(wrong: Sequence[int], expected: Answer, actual: Answer, query: Question) -> bool:
     """Whether a rounding of the arguments moves rune's own results by as much."""
     spread = [np.zeros(v.shape) for v in actual.values]
     for direction in (-1, 1):
-        arguments = [_neighbour(a, direction, asked) for a in asked.arguments]
-        other = answer(replace(asked, arguments=arguments))
+        arguments = [_neighbour(a, direction, query) for a in query.arguments]
+        other = answer(replace(query, arguments=arguments))
         if len(other.values) != len(actual.values):
             return False
         for k in wrong:
@@ -179,12 +179,12 @@ def _is_chaotic(wrong: Sequence[int], expected: Answer, actual: Answer, asked: Q
     return all(np.max(_apart(expected.values[k], actual.values[k])) <= SPREAD * np.max(spread[k]) for k in wrong)
 
 
-def _neighbour(value: np.ndarray, direction: int, asked: Question) -> np.ndarray:
+def _neighbour(value: np.ndarray, direction: int, query: Question) -> np.ndarray:
     """Numbers that differ by a rounding; by that of a half where the program has any."""
     if value.dtype.kind != "f" and value.dtype != ml_dtypes.bfloat16:
         return value
     halves = [
-        n for n in ("bfloat16", "float16") if n in asked.source or any(a.dtype.name == n for a in asked.arguments)
+        n for n in ("bfloat16", "float16") if n in query.source or any(a.dtype.name == n for a in query.arguments)
     ]
     unit = {"bfloat16": 2.0**-8, "float16": 2.0**-11}[halves[0]] if halves else 2.0**-23
     signs = np.where(np.arange(value.size) % 3 == 0, -1, 1).reshape(value.shape) * direction

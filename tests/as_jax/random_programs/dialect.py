@@ -70,10 +70,10 @@ def smooth(f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int]) -
     """The function of these arguments alone, with the results that have derivatives."""
 
     def g(*xs: Any) -> list[Any]:
-        every = [*args]
+        values = [*args]
         for k, x in zip(argnums, xs):
-            every[k] = x
-        return [y for y in jax.tree.leaves(f(*every)) if jnp.issubdtype(y.dtype, jnp.inexact)]
+            values[k] = x
+        return [y for y in jax.tree.leaves(f(*values)) if jnp.issubdtype(y.dtype, jnp.inexact)]
 
     return g
 
@@ -145,10 +145,10 @@ def serve() -> None:
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:
-            asked = Question(*pickle.load(questions))
+            query = Question(*pickle.load(questions))
         except EOFError:
             return
-        reply = answer_quickly(asked)
+        reply = answer_quickly(query)
         pickle.dump((reply.values, reply.weak, reply.error), answers)
         answers.flush()
 

@@ -85,11 +85,11 @@ def maker_of(seed: int, steps: int = 0) -> JaxMaker:
             [_shape(m, pool)], m.choose(floats[: 3 if k == 0 else 4] if values == "smooth" else WIDE if x64 else DTYPES)
         )
     families, shares = RULES[values]
-    wanted = steps or 2 + m.below(4)
+    length = steps or 2 + m.below(4)
     with np.errstate(all="ignore"), jax.enable_x64(x64):
-        for _ in range(4 * wanted):
+        for _ in range(4 * length):
             m.grow(m.choose(families[rng.choice(len(families), p=shares)]))
-            if len(m.steps) >= wanted:
+            if len(m.steps) >= length:
                 break
     return m
 

@@ -27,8 +27,8 @@ def scan_of_trees(m: Maker) -> Made:
     x, c = m.pick(1, "if", 3), loop_state(m)
     if x is None or c is None:
         return None
-    unrolled = ", unroll=True" if m.shape(x)[0] < 6 else ", unroll=3"
-    options = m.choose(["", ", reverse=True", ", unroll=2", unrolled])
+    unroll = ", unroll=True" if m.shape(x)[0] < 6 else ", unroll=3"
+    options = m.choose(["", ", reverse=True", ", unroll=2", unroll])
     carry = m.choose(["c['n'] + 1", "c['n'] + i", "c['n'] * 2", "i"])
     out = m.choose(["c['n'] * r", "(c['n'], r)", "jnp.sum(r) + jnp.sum(c['s'])", "{'a': c['s'], 'b': r[..., None]}"])
     body = f"lambda c, ri: (lambda r, i: ({{'s': {loop_body(m, c, chr(99) + '[' + repr('s') + ']', 'i')}, 'n': {carry}}}, {out}))(*ri)"
@@ -147,18 +147,18 @@ def lanes_of_loops(m: Maker) -> Made:
     if x is None or 0 in m.shape(x):
         return None
     r, n = "r", "i"
-    grown = m.choose(
+    text = m.choose(
         ["s * 2 - r", "r - s", "jnp.flip(s) + r" if len(m.shape(x)) > 1 else "s + r", "jnp.clip(s + r, -4, 4)"]
     )
-    bounded = f"jnp.tanh({grown})" if m.values == "smooth" else f"jnp.clip({grown}, -5, 5)"
-    bounded = f"({bounded}).astype({x}.dtype)"
+    bounded_text = f"jnp.tanh({text})" if m.values == "smooth" else f"jnp.clip({text}, -5, 5)"
+    bounded_text = f"({bounded_text}).astype({x}.dtype)"
     loops = [
-        f"lax.fori_loop(0, {n} % 4, lambda j, s: {bounded}, {r})",
-        f"lax.while_loop(lambda t: t[1] < {n} % 5, lambda t: ((lambda s: {bounded})(t[0]), t[1] + 1), ({r}, 0))",
-        f"lax.cond({n} % 2 == 0, lambda s: {bounded}, lambda s: s, {r})",
-        f"lax.switch({n} - 1, [lambda s: {bounded}, lambda s: -s, lambda s: s], {r})",
-        f"lax.scan(lambda s, j: ({bounded}, s * j.astype(s.dtype)), {r}, jnp.arange(3) + {n})[0]",
-        f"lax.scan(lambda s, j: (lax.cond(j > {n}, lambda s: {bounded}, lambda s: s, s), j), {r}, jnp.arange(3))[0]",
+        f"lax.fori_loop(0, {n} % 4, lambda j, s: {bounded_text}, {r})",
+        f"lax.while_loop(lambda t: t[1] < {n} % 5, lambda t: ((lambda s: {bounded_text})(t[0]), t[1] + 1), ({r}, 0))",
+        f"lax.cond({n} % 2 == 0, lambda s: {bounded_text}, lambda s: s, {r})",
+        f"lax.switch({n} - 1, [lambda s: {bounded_text}, lambda s: -s, lambda s: s], {r})",
+        f"lax.scan(lambda s, j: ({bounded_text}, s * j.astype(s.dtype)), {r}, jnp.arange(3) + {n})[0]",
+        f"lax.scan(lambda s, j: (lax.cond(j > {n}, lambda s: {bounded_text}, lambda s: s, s), j), {r}, jnp.arange(3))[0]",
     ]
     axis = m.below(len(m.shape(x)))
     out = m.choose(["", "", ", out_axes=-1"])
@@ -170,10 +170,10 @@ def mapped_twice(m: Maker) -> Made:
     x, y = m.pick(1, "if", 2), m.pick(1, "if", 2)
     if x is None or y is None or 0 in m.shape(x) + m.shape(y):
         return None
-    each = m.choose(["a * b", "a - b", "jnp.sum(a) * jnp.max(b)", "jnp.where(jnp.sum(a) > jnp.sum(b), jnp.sum(a), 0)"])
+    body = m.choose(["a * b", "a - b", "jnp.sum(a) * jnp.max(b)", "jnp.where(jnp.sum(a) > jnp.sum(b), jnp.sum(a), 0)"])
     if m.chance(0.5):
-        return f"jax.vmap(lambda a: jax.vmap(lambda b: jnp.sum({each}))({y}))({x})"
-    return f"jax.vmap(jax.vmap(lambda a, b: jnp.sum({each}), (None, 0)), (0, None), out_axes=1)({x}, {y})"
+        return f"jax.vmap(lambda a: jax.vmap(lambda b: jnp.sum({body}))({y}))({x})"
+    return f"jax.vmap(jax.vmap(lambda a, b: jnp.sum({body}), (None, 0)), (0, None), out_axes=1)({x}, {y})"
 
 
 def lax_map(m: Maker) -> Made:

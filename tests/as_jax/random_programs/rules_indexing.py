@@ -15,12 +15,12 @@ def _integers(m: Maker, size: int, is_inside: bool) -> str:
         return f"({y} % {max(size, 1)})" if is_inside else y
     low, high = (-size, max(size, 1)) if is_inside else (-size - 2, size + 3)
     count = m.choose([0, 1, 2, 3, 5])
-    chosen = [int(k) for k in m.rng.integers(low, high, count)]
+    places = [int(k) for k in m.rng.integers(low, high, count)]
     if count == 0:
         return "jnp.array([], int)"
     if m.chance(0.2) and count in (2, 5):
-        return f"jnp.array({[chosen, chosen[::-1]]})"
-    return f"{m.choose(['jnp', 'jnp', 'np'])}.array({chosen})"
+        return f"jnp.array({[places, places[::-1]]})"
+    return f"{m.choose(['jnp', 'jnp', 'np'])}.array({places})"
 
 
 def _one_index(m: Maker, x: str, axis: int, is_inside: bool) -> str:
@@ -227,9 +227,9 @@ def segments(m: Maker) -> Made:
     name = m.choose(["sum", "prod", "max", "min"])
     n = m.shape(x)[0]
     ids = [int(k) for k in m.rng.integers(-1, 5, n)]
-    traced = m.pick(1, "i", 1)
+    labels = m.pick(1, "i", 1)
     which = (
-        traced if traced and m.shape(traced)[0] == n and m.chance(0.5) else f"jnp.array({ids}, int)" if n < 60 else ""
+        labels if labels and m.shape(labels)[0] == n and m.chance(0.5) else f"jnp.array({ids}, int)" if n < 60 else ""
     )
     count = m.choose([", 4", ", 3, indices_are_sorted=False", ", num_segments=5", ", num_segments=4, bucket_size=2"])
     return f"jax.ops.segment_{name}({x}, {which or f'jnp.arange({n}) // 3'}{count})"

@@ -27,19 +27,19 @@ def store(python: str) -> None:
         forms = [way for way in ways(jax_process) if way.name in FORMS]
         for seed in SEEDS:
             way = way_of(seed, forms)
-            asked = question(way.draw(seed), seed, FORMS[way.name][1])
-            reply = jax_process.answer(asked)
+            query = question(way.draw(seed), seed, FORMS[way.name][1])
+            reply = jax_process.answer(query)
             if not reply.error:
-                entries |= _entries(str(seed), asked, reply)
+                entries |= _entries(str(seed), query, reply)
     np.savez_compressed(ANSWERS, **entries)  # type: ignore[arg-type]
     print(f"{len(stored())} programs, {ANSWERS.stat().st_size} bytes")
 
 
-def _entries(name: str, asked: Question, reply: Answer) -> dict[str, np.ndarray]:
-    arrays = {"a": asked.arguments, "r": reply.values}
-    packed = {f"{name}|{kind}{k}": _packed(x) for kind, xs in arrays.items() for k, x in enumerate(xs)}
+def _entries(name: str, query: Question, reply: Answer) -> dict[str, np.ndarray]:
+    arrays = {"a": query.arguments, "r": reply.values}
+    arrays_in_bits = {f"{name}|{kind}{k}": _packed(x) for kind, xs in arrays.items() for k, x in enumerate(xs)}
     names = {f"{name}|{kind}": np.array([x.dtype.name for x in xs]) for kind, xs in arrays.items()}
-    return {f"{name}|source": np.array(asked.source), f"{name}|x64": np.array(asked.x64), **packed, **names} | {
+    return {f"{name}|source": np.array(query.source), f"{name}|x64": np.array(query.x64), **arrays_in_bits, **names} | {
         f"{name}|weak": np.array(reply.weak, bool)
     }
 
@@ -61,8 +61,8 @@ def _read(entries: dict[str, np.ndarray], name: str) -> tuple[Question, Answer]:
         dtypes = entries[f"{name}|{kind}"].tolist()
         return [_unpacked(entries[f"{name}|{kind}{k}"], dtype) for k, dtype in enumerate(dtypes)]
 
-    asked = Question(str(entries[f"{name}|source"]), arrays("a"), bool(entries[f"{name}|x64"]))
-    return asked, Answer(arrays("r"), entries[f"{name}|weak"].tolist())
+    query = Question(str(entries[f"{name}|source"]), arrays("a"), bool(entries[f"{name}|x64"]))
+    return query, Answer(arrays("r"), entries[f"{name}|weak"].tolist())
 
 
 def _unpacked(x: np.ndarray, dtype: str) -> np.ndarray:

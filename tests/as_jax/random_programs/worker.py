@@ -19,12 +19,12 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("count", type=int)
     parser.add_argument("--ways", default="")
     parser.add_argument("--jax", required=True)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    wanted = [name for name in asked.ways.split(",") if name]
-    with rune.configure(cache_dir=""), peer(asked.jax) as jax_process:
-        chosen = tuple(way for way in ways(jax_process) if not wanted or way.name in wanted)
-        run_seeds(range(asked.seed, asked.seed + asked.count), chosen)
+    way_names = [name for name in options.ways.split(",") if name]
+    with rune.configure(cache_dir=""), peer(options.jax) as jax_process:
+        selection = tuple(way for way in ways(jax_process) if not way_names or way.name in way_names)
+        run_seeds(range(options.seed, options.seed + options.count), selection)
 
 
 if __name__ == "__main__":

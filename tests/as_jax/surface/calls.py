@@ -28,8 +28,8 @@ def _platforms(jax: Any) -> Any:
 
 
 def _composite(jax: Any) -> Any:
-    scaled = jax.lax.composite(lambda x, *, by: x * by, "my.scale", version=2)
-    return jax.jit(lambda x: scaled(x, by=3.0))(X)
+    scale = jax.lax.composite(lambda x, *, by: x * by, "my.scale", version=2)
+    return jax.jit(lambda x: scale(x, by=3.0))(X)
 
 
 def _two_passes(jax: Any) -> Any:
@@ -42,8 +42,8 @@ def _laid_out(jax: Any) -> Any:
     mesh = jax.make_mesh((1,), ("i",))
     with jax.set_mesh(mesh):
         x = jax.device_put(X[:4], jax.P("i"))
-        doubled = jax.jit(lambda v: 2 * v, out_shardings=jax.P("i"))(x)
-        return doubled, jax.reshard(x, jax.P(None, "i")), jax.sharding.get_abstract_mesh().size
+        double = jax.jit(lambda v: 2 * v, out_shardings=jax.P("i"))(x)
+        return double, jax.reshard(x, jax.P(None, "i")), jax.sharding.get_abstract_mesh().size
 
 
 def _lanes(jax: Any) -> Any:

@@ -26,7 +26,7 @@ class Parameters:
     """What a function takes: by position, by name, and with which default."""
 
     positional: tuple[str, ...]  # names, in order
-    named: frozenset[str]
+    by_name: frozenset[str]
     defaults: dict[str, str]  # "..." is a value that is not compared
     any_position: bool  # *args
     any_name: bool  # **kwargs
@@ -81,19 +81,19 @@ def differences(ours: Sections) -> Iterator[tuple[str, str, str]]:
                     yield title, name, how
 
 
-def _differences(theirs: Parameters, ours: Parameters) -> Iterator[str]:
-    for name in sorted(theirs.named - ours.named):
-        if not ours.any_name:
+def _differences(of_jax: Parameters, of_rune_names: Parameters) -> Iterator[str]:
+    for name in sorted(of_jax.by_name - of_rune_names.by_name):
+        if not of_rune_names.any_name:
             yield name
-    for place, name in enumerate(theirs.positional):
-        if place >= len(ours.positional):
-            if not ours.any_position:
+    for place, name in enumerate(of_jax.positional):
+        if place >= len(of_rune_names.positional):
+            if not of_rune_names.any_position:
                 yield f"{name}: no place"
-        elif name in ours.positional and ours.positional[place] != name:
+        elif name in of_rune_names.positional and of_rune_names.positional[place] != name:
             yield f"{name}: place"
-    for name, value in theirs.defaults.items():
-        if name in ours.named or name in ours.positional:
-            default = ours.defaults.get(name)
+    for name, value in of_jax.defaults.items():
+        if name in of_rune_names.by_name or name in of_rune_names.positional:
+            default = of_rune_names.defaults.get(name)
             if default is None:
                 yield f"{name}: no default"
             elif default != value and "..." not in (default, value):
@@ -109,11 +109,11 @@ def of_rune() -> Sections:
 
 def main() -> None:
     """Print what is missing, section by section, and counts."""
-    ours, chosen = of_rune(), sys.argv[1:]
+    ours, titles = of_rune(), sys.argv[1:]
     missing = [*missing_names(ours)]
     unlike = [*differences(ours)]
     for title in stored():
-        if not chosen or title in chosen:
+        if not titles or title in titles:
             names = [n for t, n in missing if t == title]
             print(f"{title}: {len(names)} of {len(stored()[title])} missing: {' '.join(names)}")
             for _, name, how in (line for line in unlike if line[0] == title):

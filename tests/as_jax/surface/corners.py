@@ -33,15 +33,15 @@ def _scaled(jax: Any) -> Any:
 
 def _beside_lanes(jax: Any) -> Any:
     """Derivatives of lanes, each with a number of its own that is not differentiated."""
-    scaled = _scaled(jax)
+    scale = _scaled(jax)
 
     def total(x: Any) -> Any:
-        return jax.vmap(lambda n, v: scaled({"by": n}, v))(NS, x).sum()
+        return jax.vmap(lambda n, v: scale({"by": n}, v))(NS, x).sum()
 
     def pairs(x: Any) -> Any:
-        return jax.vmap(jax.vmap(lambda n, v: scaled({"by": n}, v), (None, 0)), (0, None))(NS, x).sum()
+        return jax.vmap(jax.vmap(lambda n, v: scale({"by": n}, v), (None, 0)), (0, None))(NS, x).sum()
 
-    inside = jax.vmap(jax.grad(lambda n, v: scaled({"by": n}, v), 1))(NS, XS)
+    inside = jax.vmap(jax.grad(lambda n, v: scale({"by": n}, v), 1))(NS, XS)
     return jax.grad(total)(XS), jax.jit(jax.grad(total))(XS), jax.grad(pairs)(XS), jax.hessian(total)(XS), inside
 
 

@@ -64,15 +64,15 @@ def answers(sources: list[str]) -> list[str]:
     scope["partial"] = functools.partial
     texts = []
     for source in sources:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        stream = io.StringIO()
+        with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(io.StringIO()):
             try:
                 exec(compile(source, "<example>", "single"), scope)
             except TimeoutError:
                 raise
             except BaseException as error:
-                printed.write(f"!{type(error).__name__}: {error}")
-        texts.append(printed.getvalue())
+                stream.write(f"!{type(error).__name__}: {error}")
+        texts.append(stream.getvalue())
     return texts
 
 
@@ -92,14 +92,14 @@ def within_patience(sources: list[str]) -> list[str] | None:
         signal.alarm(0)
 
 
-def agree(theirs: str, ours: str) -> bool:
+def agree(reference: str, output: str) -> bool:
     """Whether two texts have the same numbers, or the same words, or both are errors."""
-    if theirs.startswith("!") or ours.startswith("!"):
-        return theirs[:1] == ours[:1] or theirs.startswith(_OF_THE_MACHINE)
-    theirs, ours = _OF_JAX.sub("", theirs), _OF_RUNE.sub("", _OF_JAX.sub("", ours))
-    first, second = _NUMBER.findall(theirs), _NUMBER.findall(ours)
+    if reference.startswith("!") or output.startswith("!"):
+        return reference[:1] == output[:1] or reference.startswith(_OF_THE_MACHINE)
+    reference, output = _OF_JAX.sub("", reference), _OF_RUNE.sub("", _OF_JAX.sub("", output))
+    first, second = _NUMBER.findall(reference), _NUMBER.findall(output)
     if not first:
-        return "".join(theirs.split()) == "".join(ours.split())
+        return "".join(reference.split()) == "".join(output.split())
     return len(first) == len(second) and all(map(_close, first, second))
 
 
@@ -111,30 +111,32 @@ def _close(first: str, second: str) -> bool:
 def main() -> None:
     """Store, where JAX is; else compare."""
     warnings.simplefilter("ignore")
-    path, chosen = Path(sys.argv[1]), sys.argv[2:]
+    path, parts = Path(sys.argv[1]), sys.argv[2:]
     if __package__:
         import_module("rune.as_jax")
-        compare(json.loads(path.read_text()), chosen)
+        compare(json.loads(path.read_text()), parts)
     else:
-        stored = {name: {"sources": s, "answers": within_patience(s)} for name, s in examples().items()}
-        path.write_text(json.dumps(stored, indent=1))
-        print(len(stored), "docstrings,", sum(len(s["sources"]) for s in stored.values()), "examples")
+        entries = {name: {"sources": s, "answers": within_patience(s)} for name, s in examples().items()}
+        path.write_text(json.dumps(entries, indent=1))
+        print(len(entries), "docstrings,", sum(len(s["sources"]) for s in entries.values()), "examples")
 
 
-def compare(stored: dict[str, Any], chosen: list[str]) -> None:
+def compare(entries: dict[str, Any], parts: list[str]) -> None:
     """Print the examples whose answers differ, docstring by docstring, and counts."""
     counts: Counter[str] = Counter()
-    for name, entry in stored.items():
-        if (chosen and not any(c in name for c in chosen)) or entry["answers"] is None:
+    for name, entry in entries.items():
+        if (parts and not any(c in name for c in parts)) or entry["answers"] is None:
             continue
-        ours = within_patience(entry["sources"]) or [""] * len(entry["sources"])
-        same = [agree(a, b) for a, b in zip(entry["answers"], ours, strict=True)]
+        outputs = within_patience(entry["sources"]) or [""] * len(entry["sources"])
+        same = [agree(a, b) for a, b in zip(entry["answers"], outputs, strict=True)]
         counts += Counter(docstrings=1, whole=int(all(same)), examples=len(same), same=sum(same))
         if not all(same):
             print(f"=== {name}")
-            for source, theirs, mine, is_same in zip(entry["sources"], entry["answers"], ours, same, strict=True):
+            for source, reference, output, is_same in zip(
+                entry["sources"], entry["answers"], outputs, same, strict=True
+            ):
                 if not is_same:
-                    print(f">>> {source.rstrip()}\n--- jax\n{theirs.rstrip()}\n--- rune\n{mine.rstrip()[:1500]}")
+                    print(f">>> {source.rstrip()}\n--- jax\n{reference.rstrip()}\n--- rune\n{output.rstrip()[:1500]}")
         sys.stdout.flush()
     print(f"{counts['whole']} of {counts['docstrings']} docstrings, {counts['same']} of {counts['examples']} examples")
 

@@ -24,7 +24,7 @@ def test_a_name_has_a_stored_answer_or_a_reason():
 
 
 @pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason[0])
-def test_the_file_that_a_reason_names_speaks_of_its_names(reason: tuple[str, str]):
+def test_the_file_that_a_reason_cites_mentions_its_names(reason: tuple[str, str]):
     words = set(re.findall(r"\w+", (TESTS / reason[1]).read_text()))
 
     assert [name for name in REASONS[reason].split() if name.rpartition(".")[2] not in words] == []

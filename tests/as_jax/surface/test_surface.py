@@ -27,11 +27,11 @@ def listed() -> list[tuple[str, str]]:
     return [(title, name) for title, table in NAMES.items() for names in table.values() for name in names.split()]
 
 
-def test_a_name_is_there_or_in_the_table():
+def test_a_name_exists_or_is_in_the_table():
     assert [line for line in absent() if line not in set(listed())] == []
 
 
-def test_nothing_in_the_table_is_there():
+def test_no_name_in_the_table_exists():
     assert [line for line in listed() if line not in set(absent())] == []
 
 
@@ -51,9 +51,9 @@ def unlike() -> list[str]:
 
 
 def test_a_parameter_is_taken_or_in_the_table():
-    listed = [p for group in PARAMETERS.values() for p in group]
+    patterns = [p for group in PARAMETERS.values() for p in group]
 
-    assert [line for line in unlike() if not any(fnmatchcase(line, p) for p in listed)] == []
+    assert [line for line in unlike() if not any(fnmatchcase(line, p) for p in patterns)] == []
 
 
 def test_every_parameter_in_the_table_is_not_taken():
@@ -76,7 +76,7 @@ def import_error(module: str) -> str:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_there_or_its_import_says_why_not(name: str):
+def test_a_module_exists_or_its_import_says_why_not(name: str):
     assert import_error(name) == "" or "\nhint: " in import_error(name)
 
 
@@ -90,15 +90,15 @@ HINTS = {
 }
 
 
-@pytest.mark.parametrize("dotted", HINTS)
-def test_a_missing_name_says_what_to_use(dotted: str):
-    module, _, name = dotted.rpartition(".")
+@pytest.mark.parametrize("path", HINTS)
+def test_a_missing_name_raises_an_error_that_names_its_replacement(path: str):
+    module, _, name = path.rpartition(".")
 
-    with pytest.raises(AttributeError) as raised:
+    with pytest.raises(AttributeError) as error:
         getattr(import_module(module), name)
 
-    assert str(raised.value).startswith(f"module {module!r} has no attribute {name!r}")
-    assert HINTS[dotted] in str(raised.value)
+    assert str(error.value).startswith(f"module {module!r} has no attribute {name!r}")
+    assert HINTS[path] in str(error.value)
 
 
 INTRODUCTION = """\
@@ -108,11 +108,11 @@ name by name. What `import rune as jax` lacks as well is in [the chapter on JAX]
 
 def shown_parameters() -> str:
     items = (f"- *{reason}* {', '.join(f'`{p}`' for p in group)}" for reason, group in PARAMETERS.items())
-    wrapped = (textwrap.fill(i, 100, subsequent_indent="  ", break_on_hyphens=False) for i in items)
-    return "### Parameters\n\n" + "\n".join(wrapped)
+    paragraphs = (textwrap.fill(i, 100, subsequent_indent="  ", break_on_hyphens=False) for i in items)
+    return "### Parameters\n\n" + "\n".join(paragraphs)
 
 
-def test_the_page_tells_the_table(request: pytest.FixtureRequest):
+def test_the_page_lists_the_table(request: pytest.FixtureRequest):
     text = chapter("rune.as_jax", INTRODUCTION, {f"`{t}`": names for t, names in NAMES.items()})
 
     expect_chapter(request.config, f"{text}\n\n{shown_parameters()}")

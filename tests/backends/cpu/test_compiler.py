@@ -45,7 +45,7 @@ for room in (2, 4, 6, 7, 8, 9, 10, 12, 16, 48, 256):
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
 def test_under_a_limit_of_the_address_space_a_program_compiles_or_raises():
     environment = {"PYTHONPATH": str(ROOT), "RUNE_CACHE_DIR": "", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
         cwd=ROOT,
         capture_output=True,
@@ -53,8 +53,8 @@ def test_under_a_limit_of_the_address_space_a_program_compiles_or_raises():
         timeout=600,
         env=environment,
     )
-    codes = done.stdout.split()
+    codes = process.stdout.split()
 
-    assert set(codes) == {"0", "3"}, done.stderr
+    assert set(codes) == {"0", "3"}, process.stderr
     assert codes == sorted(codes, reverse=True)
     assert codes[-1] == "0"

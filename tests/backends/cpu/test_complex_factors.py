@@ -1,6 +1,6 @@
 """Complex matrices are factored and solved by routines of the CPU, one or many, at every size.
 
-The truth is NumPy's and SciPy's, of doubles. What a routine must not read is NaN.
+The oracle is NumPy and SciPy in f64. Elements that a routine must not read are NaN.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def test_an_lu_factorisation_multiplies_to_the_permuted_matrix(n: int, dtype: ty
 
     for a, (factors, _, order) in zip(matrices, results, strict=True):
         lower, upper = complex_pieces(np.asarray(factors))
-        permuted = np.take_along_axis(a, np.asarray(order)[..., None], -2)
-        assert distance(lower @ upper, permuted) < 3 * ERRORS[dtype] * n**0.5
+        rows = np.take_along_axis(a, np.asarray(order)[..., None], -2)
+        assert distance(lower @ upper, rows) < 3 * ERRORS[dtype] * n**0.5
 
 
 def complex_pieces(factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +117,7 @@ def triangle(n: int, batch: tuple[int, ...], lower: bool, unit: bool) -> tuple[n
 
 
 @pytest.mark.parametrize("n", [5, 16, 32, 33, 70])
-def test_a_matrix_that_is_not_definite_is_nan_and_leaves_the_others_alone(n: int):
+def test_a_matrix_that_is_not_definite_gives_nan_for_itself_only(n: int):
     a = definite(n, (19,), np.complex64)
     a[4, n // 2, n // 2] = -1
     a[7, 0, 0] = 0
@@ -145,7 +145,7 @@ def test_an_inverse_of_numbers_far_from_one_does_not_leave_the_range(n: int, siz
 
 
 def require_quotients(shape: tuple[int, ...], number: complex) -> None:
-    """Twice the number, or half of it, is solved by a diagonal of the number."""
+    """Require right quotients of twice the number, or half of it, by a diagonal of the number."""
     n, factor = shape[-1], 2 if abs(number) < 1 else 0.5
     a = np.broadcast_to(np.eye(n) * number, shape).astype(np.complex64)
 
@@ -171,9 +171,9 @@ def test_nan_in_either_part_is_the_pivot_of_its_column(shape: tuple[int, ...], p
 
 
 def test_many_small_systems_are_solved_without_python():
-    called = routines(rune.numpy.linalg.solve, drawn((40, 8, 8), np.complex64), drawn((40, 8, 2), np.complex64))
+    calls = routines(rune.numpy.linalg.solve, drawn((40, 8, 8), np.complex64), drawn((40, 8, 2), np.complex64))
 
-    assert called == ["lu", "triangular_solve", "triangular_solve"]
+    assert calls == ["lu", "triangular_solve", "triangular_solve"]
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,10 @@ def test_a_singular_matrix_has_determinant_zero_and_no_finite_inverse(name: str)
 @dtypes_of_complex_numbers
 def test_factors_between_other_results_are_those_of_eager_evaluation(dtype: type):
     def function(a: rune.Array, b: rune.Array) -> list[rune.Array]:
-        scaled = a * 2
-        factor = ops.linalg.cholesky(scaled)
-        solution = ops.linalg.triangular_solve(factor, b + scaled[..., :3], lower=True, unit_diagonal=False)
-        return [scaled, factor, factor.imag, solution, solution.conj(), factor @ solution]
+        double = a * 2
+        factor = ops.linalg.cholesky(double)
+        solution = ops.linalg.triangular_solve(factor, b + double[..., :3], lower=True, unit_diagonal=False)
+        return [double, factor, factor.imag, solution, solution.conj(), factor @ solution]
 
     operands = definite(7, (17,), dtype), drawn((17, 7, 3), dtype)
 

@@ -76,7 +76,7 @@ def test_the_host_is_a_device():
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 1000, 1 << 20])
-def test_one_compiled_plan_serves_every_size(size):
+def test_one_compiled_plan_covers_every_size(size):
     executable = BACKEND.record(symbolic())
     x = np.arange(size, dtype=np.float32)
 
@@ -162,7 +162,7 @@ def dot(batch, m, n, k, trans_a, trans_b, dtype, sources=()) -> Plan:
         (1, 40, 1, 50),
     ],
 )
-def test_a_dot_is_numpys(extents, trans_a, trans_b, dtype):
+def test_a_dot_agrees_with_numpy(extents, trans_a, trans_b, dtype):
     batch, m, n, k = extents
     plan = dot(batch, m, n, k, trans_a, trans_b, dtype)
     rng = np.random.default_rng(0)
@@ -241,12 +241,12 @@ def test_a_wrong_kernel_shows_its_numbered_source(monkeypatch):
     broken = Rendering("define void @f() {\n  oops\n}", {})
     monkeypatch.setattr("rune.backends.cpu.plan.render_plan", lambda plan, host, kernels: broken)
 
-    with pytest.raises(CompileError, match="cpu: cannot compile add_one") as caught:
+    with pytest.raises(CompileError, match="cpu: cannot compile add_one") as error:
         BACKEND.record(symbolic())
-    assert ">   2    oops\n    3  }" in str(caught.value)
+    assert ">   2    oops\n    3  }" in str(error.value)
 
 
-def test_sources_and_assembly_are_there_to_read():
+def test_sources_and_assembly_can_be_read():
     executable = BACKEND.record(symbolic())
 
     assert "define void @kernel.add_one" in executable.sources()["add_one"]
@@ -312,28 +312,28 @@ def test_large_blocks_are_aligned_and_used_again():
 
 
 def test_the_free_list_is_bounded():
-    held = [host_memory.empty((host_memory.KEPT_BYTES // 4,), np.dtype("u1")) for _ in range(8)]
-    del held
+    arrays = [host_memory.empty((host_memory.KEPT_BYTES // 4,), np.dtype("u1")) for _ in range(8)]
+    del arrays
 
     assert host_memory.kept_bytes() <= host_memory.KEPT_BYTES
     host_memory.clear()
     assert host_memory.kept_bytes() == 0
 
 
-def test_out_of_memory_says_asked_used_and_limit():
-    asked = 1 << 60
+def test_out_of_memory_states_requested_used_and_limit_bytes():
+    elements = 1 << 60
 
-    with pytest.raises(OutOfMemory, match=f"cannot allocate {asked * 4} B .* free .* limit"):
-        BACKEND.alloc(ArrayType((asked,), f32))
+    with pytest.raises(OutOfMemory, match=f"cannot allocate {elements * 4} B .* free .* limit"):
+        BACKEND.alloc(ArrayType((elements,), f32))
 
 
 def test_out_of_memory_names_the_largest_live_arrays_and_who_made_them():
-    held = BACKEND.alloc(ArrayType((3, 1 << 26), f32))
+    buffer = BACKEND.alloc(ArrayType((3, 1 << 26), f32))
 
-    listed = r"largest live buffers: f32\[3,67108864\] \(805306368 B, "
-    with pytest.raises(OutOfMemory, match=listed):
+    listing = r"largest live buffers: f32\[3,67108864\] \(805306368 B, "
+    with pytest.raises(OutOfMemory, match=listing):
         BACKEND.alloc(ArrayType((1 << 60,), f32))
-    del held
+    del buffer
 
 
 def test_a_dropped_executable_frees_its_code():
@@ -361,7 +361,7 @@ def heap_bytes() -> int:
     return usage.small + usage.large
 
 
-def test_llvm_gives_back_all_that_it_took_for_a_module():
+def test_llvm_frees_everything_that_it_allocated_for_a_module():
     def compile(number: int) -> None:
         text = f"define double @f(double %x) {{\n  %y = fadd double %x, {number:e}\n  ret double %y\n}}"
         compiler.compile_module("f", text).address("f")
@@ -420,7 +420,7 @@ def test_other_threads_run_during_a_call():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_computes_alone():
+def test_a_forked_child_computes_by_itself():
     executable = BACKEND.record(symbolic())
     x = np.zeros(1 << 20, np.float32)
     executable([x])  # the pool is awake

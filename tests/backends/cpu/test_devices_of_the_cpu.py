@@ -1,4 +1,4 @@
-"""One processor as several devices: how cores are dealt out, and that the devices stand apart.
+"""One processor as several devices: how they share the cores, and that they are separate.
 
 Their number is fixed for a process, so programs on several devices run in one of their own.
 """
@@ -27,9 +27,9 @@ def printed(program: str, count: int = 3) -> list[str]:
     environment = {**os.environ, "RUNE_CPU_DEVICES": str(count)}
     begin = "import numpy as np, rune, rune.numpy as rnp\n"
     command = [sys.executable, "-c", begin + program]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 @given(COUNTS, COUNTS)
@@ -38,9 +38,9 @@ def test_every_core_belongs_to_one_device_and_shares_differ_by_one_at_most(devic
         return
     shares = [Share(k, devices, cores) for k in range(devices)]
 
-    dealt = [core for share in shares for core in share.of(range(cores))]
+    cores_of_shares = [core for share in shares for core in share.of(range(cores))]
 
-    assert dealt == list(range(cores))
+    assert cores_of_shares == list(range(cores))
     assert max(s.cores for s in shares) - min(s.cores for s in shares) <= 1
 
 
@@ -55,7 +55,7 @@ def test_more_devices_than_cores_have_one_core_each(devices: int, cores: int):
     assert {core for share in owners for core in share} == set(range(cores))
 
 
-def test_devices_are_named_by_number_and_say_their_part_of_the_cores():
+def test_devices_are_named_by_number_and_describe_their_share_of_the_cores():
     names = printed("for d in rune.devices()[:3]: print(d.name, 'of' in d.target.description)\n")
 
     assert names == ["cpu:0 True", "cpu:1 True", "cpu:2 True"]
@@ -95,7 +95,7 @@ except rune.errors.DeviceError as error: print(error.message)
     assert printed(program) == ["add: cannot combine arrays on different devices (f32[2] on cpu:1, f32[2] on cpu:2)"]
 
 
-def test_what_is_read_of_them_may_be_written_to_and_the_array_stays():
+def test_writing_to_a_copy_read_from_a_device_does_not_change_the_array():
     program = """
 x = rune.device_put(rnp.zeros(3), "cpu:1")
 x.numpy()[:] = 7
@@ -130,7 +130,7 @@ print(all(np.array_equal(alone[n % 3], y) for n, y in enumerate(together)))
     assert printed(program) == ["True"]
 
 
-def test_a_statement_before_the_first_array_says_how_many_there_are():
+def test_a_statement_before_the_first_array_states_how_many_there_are():
     program = """
 rune.configure(cpu_devices=5)
 print([d.name for d in rune.devices() if d.target.backend == "cpu"][-1], rnp.ones(1).device.name)
@@ -140,12 +140,12 @@ print([d.name for d in rune.devices() if d.target.backend == "cpu"][-1], rnp.one
 
 
 def test_another_number_is_refused_once_the_cpu_is_in_use():
-    there = sum(d.target.backend == "cpu" for d in rune.devices())
+    count = sum(d.target.backend == "cpu" for d in rune.devices())
 
-    with pytest.raises(DeviceError, match=rf"cannot make {there + 1} devices of the CPU \(it is in use as {there}\)"):
-        rune.configure(cpu_devices=there + 1)
+    with pytest.raises(DeviceError, match=rf"cannot make {count + 1} devices of the CPU \(it is in use as {count}\)"):
+        rune.configure(cpu_devices=count + 1)
 
-    rune.configure(cpu_devices=there)
+    rune.configure(cpu_devices=count)
 
 
 def test_there_is_one_device_at_least():

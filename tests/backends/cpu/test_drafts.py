@@ -79,13 +79,13 @@ def test_a_draft_gives_the_bits_of_the_code_that_stays(
 ):
     x = np.resize(numbers, shape)
     executable = draft_of(function, x)
-    hurried = [np.copy(y) for y in executable([x])]
+    draft_results = [np.copy(y) for y in executable([x])]
     assert executable.is_draft
 
     executable.refine()
 
     assert not executable.is_draft
-    for before, after in zip(hurried, map(np.asarray, executable([x])), strict=True):
+    for before, after in zip(draft_results, map(np.asarray, executable([x])), strict=True):
         assert bits(before) == bits(after)
 
 
@@ -105,9 +105,9 @@ def test_code_is_made_with_effort_when_calls_by_python_have_taken_long(monkeypat
     monkeypatch.setattr(drafts, "perf_counter", seconds.__next__)
     monkeypatch.setattr(conventions, "PATIENCE", 2.5)
 
-    drafted = [executable([X]) and executable.is_draft for _ in range(5)]
+    is_draft = [executable([X]) and executable.is_draft for _ in range(5)]
 
-    assert drafted == [True, True, False, False, False]
+    assert is_draft == [True, True, False, False, False]
 
 
 def long_product(x: Array) -> Array:
@@ -167,12 +167,12 @@ def test_without_memory_for_better_code_the_draft_stays_and_answers(monkeypatch)
 
 def test_threads_may_call_while_the_code_is_replaced():
     executable, start = draft_of(softmax_of_products, X), threading.Barrier(4)
-    wanted, answers = np.copy(executable([X])[0]), []
+    reference, answers = np.copy(executable([X])[0]), []
 
     def run(number: int) -> None:
         start.wait()
         for _ in range(50):
-            answers.append(np.array_equal(executable([X])[0], wanted))
+            answers.append(np.array_equal(executable([X])[0], reference))
             if number == 0:
                 executable.refine()
 
@@ -187,17 +187,17 @@ def test_threads_may_call_while_the_code_is_replaced():
 
 def test_a_call_that_began_with_a_draft_has_an_arena_that_is_large_enough_for_the_code_that_stays(monkeypatch):
     """An earlier process may have stored a draft of a plan that is lowered differently now."""
-    executable, behind, new_arena = draft_of(recurrence, X), plan.behind, DraftExecutable.new_arena
-    wanted, sizes = bits(executable([X])[0]), []
+    executable, place_behind, new_arena = draft_of(recurrence, X), plan.behind, DraftExecutable.new_arena
+    reference, sizes = bits(executable([X])[0]), []
     results, arena = executable.memory([X])
-    monkeypatch.setattr(plan, "behind", lambda plan, _: behind(plan, [1 << 16]))
+    monkeypatch.setattr(plan, "behind", lambda plan, _: place_behind(plan, [1 << 16]))
     monkeypatch.setattr(DraftExecutable, "new_arena", lambda self, n: sizes.append(n) or new_arena(self, n))
 
     executable.refine()
     executable.checked(executable.native.call, [X], (*results, arena))
 
     assert arena.size < 1 << 16 <= sizes[0]
-    assert bits(np.asarray(results[0])) == bits(executable([X])[0]) == wanted
+    assert bits(np.asarray(results[0])) == bits(executable([X])[0]) == reference
 
 
 # --- loops that data end --------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_a_short_loop_that_data_end_runs_in_the_draft():
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 977])
-def test_a_loop_that_goes_on_is_begun_anew_by_the_code_that_stays(more: int):
+def test_a_long_loop_is_restarted_by_the_final_code(more: int):
     executable = draft_of(powers, SEVEN, START)
     n = steps_of_a_draft(executable) + more
 
@@ -245,7 +245,7 @@ def test_a_loop_that_goes_on_is_begun_anew_by_the_code_that_stays(more: int):
     assert (count, y.tolist()) == (n, expected_power(n, START).tolist())
 
 
-def test_a_loop_in_a_branch_and_behind_many_steps_gives_up_too():
+def test_a_loop_in_a_branch_and_after_many_steps_gives_up_too():
     def function(n: Array, x: Array) -> Array:
         for _ in range(40):
             x = rnp.sort(x * 3)[::-1]
@@ -302,7 +302,7 @@ def test_threads_that_give_up_at_once_all_get_their_numbers():
     assert answers == {k: expected_power(n + k, START).tolist() for k in range(-2, 3)}
 
 
-def test_without_memory_for_better_code_a_loop_that_goes_on_raises(monkeypatch):
+def test_without_memory_for_better_code_a_long_loop_raises(monkeypatch):
     executable = draft_of(powers, SEVEN, START)
 
     def refuse(*_: object) -> None:
@@ -319,7 +319,7 @@ def test_without_memory_for_better_code_a_loop_that_goes_on_raises(monkeypatch):
 
 
 def renew(monkeypatch: pytest.MonkeyPatch, room: ModuleType, *names: str) -> None:
-    """Forget what functions have made until the test ends. Others may run code of it: it stays."""
+    """Give functions new caches until the test ends; the old code stays, as threads may run it."""
     for name in names:
         monkeypatch.setattr(room, name, functools.cache(getattr(room, name).__wrapped__))
 

@@ -1,6 +1,6 @@
 """Factorisations and triangular solutions by the CPU's routines: every form, at every size.
 
-The truth is NumPy's and SciPy's, of doubles. What a routine must not read is NaN.
+The oracle is NumPy and SciPy in f64. Elements that a routine must not read are NaN.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def test_an_lu_factorisation_multiplies_to_the_permuted_matrix(n: int, dtype: ty
 
     for a, (factors, _, order) in zip(matrices, results, strict=True):
         lower, upper = pieces(np.asarray(factors))
-        permuted = np.take_along_axis(a, np.asarray(order)[..., None], -2)
-        assert distance(lower @ upper, permuted) < 3 * ERRORS[dtype] * n**0.5
+        rows = np.take_along_axis(a, np.asarray(order)[..., None], -2)
+        assert distance(lower @ upper, rows) < 3 * ERRORS[dtype] * n**0.5
         assert np.max(np.abs(lower)) <= 1
 
 
@@ -139,7 +139,7 @@ def test_large_matrices_are_factored_and_solved_as_by_numpy(n: int, dtype: type)
 
 
 @pytest.mark.parametrize("n", [5, 16, 33, 64, 100])
-def test_a_matrix_that_is_not_definite_is_nan_and_leaves_the_others_alone(n: int):
+def test_a_matrix_that_is_not_definite_gives_nan_for_itself_only(n: int):
     a = definite(n, (19,), np.float32)
     a[4, n // 2, n // 2] = -1
     a[7, 0, 0] = 0
@@ -198,7 +198,7 @@ def test_the_first_of_equal_sizes_is_the_pivot(size: float, n: int, dtype: type)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("n", [35, 64, 67, 130])
 @pytest.mark.parametrize("column", [0, 17, 32])
-def test_the_first_nan_of_any_sign_and_bits_is_the_pivot_beside_infinities(column: int, n: int, dtype: type):
+def test_the_first_nan_of_any_sign_and_bits_is_the_pivot_among_infinities(column: int, n: int, dtype: type):
     a = np.eye(n, dtype=dtype)
     real: np.ndarray = np.real(a)
     a[column:, column] = np.inf
@@ -235,7 +235,7 @@ def test_empty_matrices_are_factored_to_empty_ones(shape: tuple[int, ...]):
     assert compiled(solve(True, False), a, a).shape == shape
 
 
-def test_operands_may_lie_in_any_order_and_steps():
+def test_operands_may_have_any_order_and_steps():
     a = definite(70, (), np.float64)
     wide = np.zeros((140, 210))
     wide[::2, ::-3] = a
@@ -254,7 +254,7 @@ def test_a_factor_is_the_same_in_every_run():
     assert all(other == first for other in others)
 
 
-def test_a_factor_among_others_has_the_bits_that_it_has_alone():
+def test_a_factor_in_a_batch_has_the_same_bits_as_alone():
     a = definite(20, (37,), np.float32)
 
     together = np.asarray(compiled(ops.linalg.cholesky, a))
@@ -267,10 +267,10 @@ def test_a_gaussian_process_calls_no_python():
         factor = rnp.linalg.cholesky(a)
         return y @ rune.scipy.linalg.cho_solve((factor, True), y) + rnp.sum(rnp.log(rnp.diag(factor)))
 
-    called = routines(rune.grad(likelihood), definite(50, (), np.float32), drawn((50,), np.float32))
+    calls = routines(rune.grad(likelihood), definite(50, (), np.float32), drawn((50,), np.float32))
 
-    assert "callback" not in called
-    assert called.count("cholesky") == 1
+    assert "callback" not in calls
+    assert calls.count("cholesky") == 1
 
 
 SHAPES_OF_QR = [(5, 5), (6, 5), (5, 9), (1, 7), (7, 1), (16, 17), (33, 32), (32, 33), (65, 65), (7, 100), (257, 100)]
@@ -324,7 +324,7 @@ def test_long_matrices_are_decomposed_to_numpys_singular_values(shape: tuple[int
     assert np.max(np.abs(u.swapaxes(-1, -2) @ u - np.eye(s.shape[-1]))) < 20 * ERRORS[dtype]
 
 
-def test_one_matrix_that_is_not_finite_has_no_decomposition_and_leaves_the_others_alone():
+def test_a_matrix_that_is_not_finite_has_no_decomposition_and_the_others_have_theirs():
     a = drawn((3, 40, 6), np.float64)
     a[1, 20, 3] = np.inf
 
@@ -346,9 +346,9 @@ def test_least_squares_are_those_of_numpy_also_where_columns_depend(rank: int, d
 
 
 def test_least_squares_decompose_their_matrix_once():
-    called = routines(lambda a, b: tuple(rnp.linalg.lstsq(a, b)), drawn((90, 12), np.float32), drawn((90,), np.float32))
+    calls = routines(lambda a, b: tuple(rnp.linalg.lstsq(a, b)), drawn((90, 12), np.float32), drawn((90,), np.float32))
 
-    assert called == ["geqrf", "callback", "reflections_product"]
+    assert calls == ["geqrf", "callback", "reflections_product"]
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)], ids=str)

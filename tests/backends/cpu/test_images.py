@@ -102,24 +102,24 @@ def function(code: loader.Mapped | compiler.Code, name: str, result: type, *argu
 
 
 def check(code: loader.Mapped | compiler.Code) -> None:
-    """All functions give what their text says."""
+    """All functions compute what their text specifies."""
     i32, i64 = ctypes.c_int32, ctypes.c_int64
     assert [function(code, "square", i64, i64)(k) for k in range(5)] == [0, 1, 4, 9, 16]
     assert [function(code, "by_table", i32, i64, i32)(k, -21) for k in range(2)] == [-42, 21]
     assert [function(code, "address", i64, i64)(k) for k in range(2)] == [4096, 8192]
     assert [function(code, "next", i64)() for _ in range(2)] == [8, 9]
     assert i64.from_address(code.address("count")).value == 9
-    chosen = function(code, "chosen", ctypes.c_double, i32)
-    assert [chosen(k) for k in range(6)] == [0.1, 2.5, 3.0, 1e-300, -0.7, 9.0]
+    choose = function(code, "chosen", ctypes.c_double, i32)
+    assert [choose(k) for k in range(6)] == [0.1, 2.5, 3.0, 1e-300, -0.7, 9.0]
 
 
 @pytest.mark.parametrize("effort", [conventions.HURRY, conventions.LITTLE, conventions.EFFORT])
 def test_code_in_an_image_finds_all_that_it_refers_to(effort: int):
     image = image_of(object_code(effort), conventions.number_of)
 
-    stored = loader.image_of(image.to_bytes())
-    assert stored == image
-    check(loader.load(stored, [4096, 8192]))
+    copy = loader.image_of(image.to_bytes())
+    assert copy == image
+    check(loader.load(copy, [4096, 8192]))
 
 
 def test_each_load_has_data_of_its_own():
@@ -132,10 +132,10 @@ def test_each_load_has_data_of_its_own():
 def permissions(address: int) -> str | None:
     """Those of the page at an address, as the system lists them."""
     for line in Path("/proc/self/maps").read_text().splitlines():
-        places, allowed, *_ = line.split()
+        places, flags, *_ = line.split()
         first, last = (int(place, 16) for place in places.split("-"))
         if first <= address < last:
-            return allowed
+            return flags
     return None
 
 
@@ -186,7 +186,7 @@ def test_a_function_that_the_process_lacks_is_named():
 
 
 def relocations(code: bytes) -> Iterator[int]:
-    """Where the kind of each relocation of the code stands in an object file."""
+    """The offset of each relocation's kind in an object file."""
     for section in layout._sections(code):
         if section.type == layout._RELA and section.name == ".rela.text":
             yield from range(section.offset + 8, section.offset + section.size, layout._RELOCATION.size)
@@ -209,13 +209,13 @@ def test_data_of_a_thread_and_wide_alignment_are_refused():
             image_of(code, conventions.number_of)
 
 
-@pytest.mark.parametrize("what", [b"", b"MZ", b"\x7fELF\x01\x01", b"\x7fELF\x02\x01" + bytes(58)])
-def test_what_is_no_object_for_this_processor_is_refused(what: bytes):
+@pytest.mark.parametrize("contents", [b"", b"MZ", b"\x7fELF\x01\x01", b"\x7fELF\x02\x01" + bytes(58)])
+def test_a_file_that_is_not_an_object_for_this_processor_is_refused(contents: bytes):
     with pytest.raises(Unplaced, match="not an ELF file for x86-64"):
-        image_of(what, conventions.number_of)
+        image_of(contents, conventions.number_of)
 
 
-def test_what_cannot_be_an_image_is_linked_by_llvm_with_the_reason(monkeypatch: pytest.MonkeyPatch):
+def test_code_that_cannot_be_an_image_is_linked_by_llvm_with_a_warning(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(layout, "_BY_TABLE", frozenset())
     monkeypatch.setattr(disk_cache, "_warned_subjects", set())
 
@@ -236,7 +236,7 @@ def test_the_processor_is_known_from_disk_as_llvm_names_it():
     assert processor._identity.__wrapped__() == processor._identity()
 
 
-def test_another_llvm_or_processor_is_asked_for_anew(monkeypatch: pytest.MonkeyPatch):
+def test_another_llvm_or_processor_is_queried_anew(monkeypatch: pytest.MonkeyPatch):
     processor.known(llvm.processor)
 
     for name, value in (("llvm_words", "another"), ("_identity", b"another")):
@@ -346,16 +346,16 @@ def answer(folder: Path, script: str, *words: str) -> list[str]:
     """What a process prints that finds this cache."""
     environment = {**os.environ, "RUNE_CACHE_DIR": str(folder), "RUNE_CHECK_STAGES": "0", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT + script, *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.split()
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stdout.split()
 
 
 STORED = ("elementwise", "gemm", "convolution", "linalg", "while", "scan")
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_a_process_that_finds_its_program_needs_no_llvm_and_no_lowering(folder: Path, name: str):
+def test_a_process_with_a_cached_program_needs_neither_llvm_nor_lowering(folder: Path, name: str):
     first, second = (answer(folder, ONE, name) for _ in range(2))
 
     assert (first, second) == (["True"] * 3, ["False"] * 3)

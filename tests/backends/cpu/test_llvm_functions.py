@@ -52,12 +52,12 @@ def kind(type: type | None) -> object:
 @pytest.mark.parametrize("name", llvm_functions.FUNCTIONS)
 def test_a_function_has_the_types_that_llvmlite_declares(name: str):
     importlib.import_module("llvmlite.binding")
-    theirs = getattr(ffi.lib, f"LLVMPY_{name}")
+    declaration = getattr(ffi.lib, f"LLVMPY_{name}")
     result, arguments = llvm_functions.FUNCTIONS[name]
 
-    assert kind(result) == kind(theirs.restype)
-    if theirs.argtypes is not None:
-        assert [*map(kind, arguments)] == [*map(kind, theirs.argtypes)]
+    assert kind(result) == kind(declaration.restype)
+    if declaration.argtypes is not None:
+        assert [*map(kind, arguments)] == [*map(kind, declaration.argtypes)]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_function_has_the_types_that_llvmlite_declares(name: str):
         )
     ],
 )
-def test_code_is_to_the_byte_what_llvmlite_gives(effort: int, how: tuple[str, str], form: int):
+def test_code_is_byte_for_byte_that_of_llvmlite(effort: int, how: tuple[str, str], form: int):
     codes = [room.emit(TEXT, effort, how, llvm.processor(), form) for room in (llvm_functions, llvm_binding)]
 
     assert codes[0] == codes[1] != b""
@@ -80,9 +80,9 @@ def test_code_is_to_the_byte_what_llvmlite_gives(effort: int, how: tuple[str, st
 def test_a_broken_module_is_refused_in_the_words_of_llvmlite(text: str):
     reports: list[str] = []
     for room in (llvm_functions, llvm_binding):
-        with pytest.raises(RuntimeError) as caught:
+        with pytest.raises(RuntimeError) as error:
             room.emit(text, conventions.HURRY, conventions.IN_ONE_PIECE, llvm.processor(), conventions.OBJECT)
-        reports.append(str(caught.value))
+        reports.append(str(error.value))
 
     assert reports[0] == reports[1] != ""
 

@@ -78,7 +78,7 @@ FUNCTIONS = [softmax, looping, scanning, likelihood, viewing, branching, wide, l
 
 
 def program_of(function: Callable[[Array], object], x: np.ndarray = X) -> Program:
-    """A new program, of which nothing in this process is known."""
+    """A new program, with nothing cached in this process."""
     return rune.make_program(function)(rnp.asarray(x))
 
 
@@ -91,7 +91,7 @@ def was_kept(executable: object) -> bool:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_what_was_kept_gives_the_bits_of_what_was_compiled(function: Callable[[Array], object]):
+def test_code_loaded_from_disk_gives_the_bits_of_the_compiled_code(function: Callable[[Array], object]):
     first, second = (compiled(program_of(function), CPU) for _ in range(2))
 
     assert [was_kept(e) for e in (first, second)] == [False, True]
@@ -99,7 +99,7 @@ def test_what_was_kept_gives_the_bits_of_what_was_compiled(function: Callable[[A
         same(runs(first, x), runs(second, x))
 
 
-def test_memory_that_is_lent_is_taken_by_what_was_kept():
+def test_a_call_loaded_from_disk_reuses_donated_memory():
     for is_second in (False, True):
         executable, x = compiled(program_of(lambda x: x * 2), CPU, (0,)), X.copy()
         (result,) = executable([x], (0,))
@@ -205,7 +205,7 @@ def test_rules_for_derivatives_are_not_in_the_words():
     ],
     ids=["callback", "print", "operation of a user"],
 )
-def test_what_calls_python_or_is_a_users_has_no_words(function: Callable[[Array], object]):
+def test_a_program_that_calls_python_or_a_users_operation_has_no_key(function: Callable[[Array], object]):
     assert program_words(program_of(function)) is None
 
 
@@ -216,16 +216,16 @@ def test_a_program_that_holds_arrays_and_objects_without_a_meaning_have_no_words
     assert value_words((1, object())) is None
 
 
-@pytest.mark.parametrize("what", ["source", "processor", "settings", "searches", "dump"])
-def test_another_source_processor_or_setting_compiles_anew(what: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("change", ["source", "processor", "settings", "searches", "dump"])
+def test_another_source_processor_or_setting_compiles_anew(change: str, monkeypatch: pytest.MonkeyPatch):
     compiled(program_of(rnp.sin), CPU)
     changes = {}
-    match what:
+    match change:
         case "source":
             monkeypatch.setattr(on_disk, "fingerprint", lambda: f"{fingerprint.fingerprint()}\nanother.py 3 5")
         case "processor":
-            here = compiler.host()
-            monkeypatch.setattr(compiler, "host", lambda: Processor(here.name, f"{here.features},-avx512fp16"))
+            host = compiler.host()
+            monkeypatch.setattr(compiler, "host", lambda: Processor(host.name, f"{host.features},-avx512fp16"))
         case "settings":
             changes = {"reproducible": False}
         case "searches":
@@ -238,9 +238,9 @@ def test_another_source_processor_or_setting_compiles_anew(what: str, monkeypatc
         assert not was_kept(compiled(program_of(rnp.sin), CPU))
 
 
-def _silently(*args: Any, **named: Any) -> Any:
+def _silently(*args: Any, **options: Any) -> Any:
     os.environ.pop(stored_programs.DUMP)
-    return LOWERED_BY(*args, **named)
+    return LOWERED_BY(*args, **options)
 
 
 LOWERED_BY = executables.lowered_by
@@ -254,9 +254,9 @@ def test_torn_files_are_compiled_anew(folder: Path):
     for path in (folder / "kernels").iterdir():
         path.write_bytes(path.read_bytes()[:-7])
 
-    again = compiled(program_of(softmax), CPU)
-    assert not was_kept(again)
-    same(expected, runs(again, X))
+    executable = compiled(program_of(softmax), CPU)
+    assert not was_kept(executable)
+    same(expected, runs(executable, X))
     assert was_kept(compiled(program_of(softmax), CPU))
 
 
@@ -290,10 +290,10 @@ def started(folder: Path) -> subprocess.Popen[str]:
 
 
 def test_the_next_process_does_not_load_the_lowering_and_gives_the_same_bits(folder: Path):
-    (bits, lowered), (same_bits, lowered_again) = (started(folder).communicate()[0].split() for _ in range(2))
+    (bits, has_lowering), (same_bits, has_lowering_again) = (started(folder).communicate()[0].split() for _ in range(2))
 
     assert same_bits == bits != ""
-    assert (lowered, lowered_again) == ("True", "False")
+    assert (has_lowering, has_lowering_again) == ("True", "False")
 
 
 def test_processes_that_compile_at_once_all_give_the_same(folder: Path):

@@ -53,9 +53,9 @@ print(f.traced(array(x)).on_cpu.assembly())
 def assembly(processor: str) -> str:
     """What the script prints when everything is compiled for this processor."""
     command = [sys.executable, "-c", SCRIPT, processor]
-    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    process = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stdout
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -92,9 +92,9 @@ def of_arm(code: KernelCode) -> str:
     """The kernel as assembly for an ARM processor with NEON."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    rendered = render(code, Machine(16, has_cheap_masks=False))
+    source = render(code, Machine(16, has_cheap_masks=False))
     attributes = "attributes #0 = { nounwind }"
-    text = "\n".join([*sorted(rendered.declarations), rendered.text, attributes])
+    text = "\n".join([*sorted(source.declarations), source.text, attributes])
     target = llvm.Target.from_triple("aarch64-unknown-linux-gnu")
     machine = target.create_target_machine(cpu="neoverse-n1", opt=2)
     module = llvm.parse_assembly(text)

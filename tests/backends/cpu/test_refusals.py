@@ -1,4 +1,4 @@
-"""CPU: what the system, LLVM or an object file refuses is an error that says what cannot be."""
+"""CPU: refusals of the system, of LLVM and of object files are errors that say what failed."""
 
 from __future__ import annotations
 
@@ -98,21 +98,21 @@ def test_a_system_without_a_thread_for_a_device_is_named_with_its_error(monkeypa
 # --- LLVM -------------------------------------------------------------------------------------
 
 
-def test_a_process_without_llvmlite_is_told_its_name(monkeypatch: pytest.MonkeyPatch):
+def test_without_llvmlite_the_import_error_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(processor, "find_spec", lambda name: None)
 
-    with pytest.raises(ImportError, match="No module named 'llvmlite'") as caught:
+    with pytest.raises(ImportError, match="No module named 'llvmlite'") as error:
         processor.llvm_words.__wrapped__()
-    assert caught.value.name == "llvmlite"
+    assert error.value.name == "llvmlite"
 
 
-def answers(**changed: Any) -> Callable[..., tuple[int, str]]:
+def answers(**replies: Any) -> Callable[..., tuple[int, str]]:
     """What LLVM answers, with other answers of some functions."""
     ask = llvm_functions._ask
-    return lambda name, *arguments: changed[name] if name in changed else ask(name, *arguments)
+    return lambda name, *arguments: replies[name] if name in replies else ask(name, *arguments)
 
 
-def test_a_processor_that_llvm_does_not_know_is_refused_in_its_words(monkeypatch: pytest.MonkeyPatch):
+def test_an_unknown_processor_is_refused_with_llvms_message(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(llvm_functions, "_ask", answers(GetTargetFromTriple=(0, "no targets are registered")))
 
     with pytest.raises(RuntimeError, match=r"^no targets are registered$"):
@@ -120,8 +120,8 @@ def test_a_processor_that_llvm_does_not_know_is_refused_in_its_words(monkeypatch
 
 
 def test_a_module_that_llvm_cannot_emit_is_refused_in_its_words(monkeypatch: pytest.MonkeyPatch):
-    refused = answers(VerifyModule=(0, ""), TargetMachineEmitToMemory=(0, "no emission here"))
-    monkeypatch.setattr(llvm_functions, "_ask", refused)
+    ask = answers(VerifyModule=(0, ""), TargetMachineEmitToMemory=(0, "no emission here"))
+    monkeypatch.setattr(llvm_functions, "_ask", ask)
 
     with pytest.raises(RuntimeError, match=r"^no emission here$"):
         llvm_functions._emit(0, llvm_functions._Optimiser(0, None, None), 0)

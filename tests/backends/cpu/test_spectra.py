@@ -1,6 +1,6 @@
-"""eigh and svd without Python, by LAPACK's address or our own code: laws, and who else is asked.
+"""eigh and svd without Python, by LAPACK's address or our own code: laws, and the fallbacks.
 
-The truth is NumPy's, of doubles.
+The oracle is NumPy in f64.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def test_a_singular_value_decomposition_multiplies_to_the_matrix(shape: tuple[in
 
 @of_numbers
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_matrix_that_is_not_finite_is_answered_with_nan_and_leaves_the_others_alone(value: float, dtype: type):
+def test_a_matrix_that_is_not_finite_gives_nan_for_itself_only(value: float, dtype: type):
     a = hermitian((4, 13), dtype)
     a[2, 9, 3] = value
 
@@ -189,16 +189,16 @@ def test_a_matrix_that_is_not_finite_is_answered_with_nan_and_leaves_the_others_
 
 def shared(function: Callable[..., Any], a: np.ndarray, cores: int) -> list[np.ndarray]:
     """What the function's plan gives for a device of so many cores, however many there are."""
-    explained = rune.explain(function)(rnp.asarray(a, a.dtype))
+    explanation = rune.explain(function)(rnp.asarray(a, a.dtype))
     targets, _ = cpu.probe()
-    executable = cpu.open_device(replace(targets[0], cores=cores)).record(explained.plan)
+    executable = cpu.open_device(replace(targets[0], cores=cores)).record(explanation.plan)
     return [np.array(x) for x in executable([np.ascontiguousarray(a)])]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)
 @pytest.mark.parametrize(("batch", "n"), [(1, 64), (2, 60), (61, 33), (67, 32), (103, 17), (1009, 7), (5, 65)])
 @pytest.mark.parametrize("cores", [2, 3, 7])
-def test_cores_that_share_a_batch_give_every_matrix_the_bits_it_has_alone(cores: int, batch: int, n: int, dtype: type):
+def test_cores_that_share_a_batch_give_every_matrix_the_same_bits_as_alone(cores: int, batch: int, n: int, dtype: type):
     a = hermitian((batch, n), dtype)
     a[batch // 2, 0, 0] = np.nan
 
@@ -259,7 +259,7 @@ def test_a_plan_of_decompositions_calls_no_python_but_a_large_matrix_may_be_stop
     assert native(eigh, np.zeros((spectra.MOST + 1,) * 2, np.float32)) == [False]
 
 
-def test_where_lapack_is_not_to_be_seen_numpy_is_called(monkeypatch: pytest.MonkeyPatch):
+def test_numpy_is_called_if_lapack_is_not_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lapack, "address", lambda routine, dtype: None)
     a = hermitian((19,), np.complex128)
 
@@ -267,7 +267,7 @@ def test_where_lapack_is_not_to_be_seen_numpy_is_called(monkeypatch: pytest.Monk
     require_eigenvectors(a, *compiled(lambda x: eigh(x), a))
 
 
-def test_threads_have_work_arrays_of_their_own():
+def test_threads_have_their_own_work_arrays():
     a = hermitian((60,), np.float64)
     function = rune.jit(eigh)
     operand = rnp.asarray(a, a.dtype)

@@ -48,7 +48,7 @@ def chain_numpy(x, count):
 
 
 @pytest.mark.parametrize("count", AROUND)
-def test_every_leaf_comes_back_whatever_their_number(count):
+def test_every_leaf_of_a_tree_of_any_size_is_restored(count):
     operands = leaves(count)
     same = rune.jit(lambda tree: tree)(operands)
     more = rune.jit(lambda tree: [x + 1 for x in tree])(operands)

@@ -1,6 +1,6 @@
 """Small symmetric matrices, decomposed without LAPACK: hard values, and the ends of the range.
 
-The truth is NumPy's, of long doubles where they multiply and of doubles where they are decomposed.
+The oracle is NumPy: products in long doubles, decompositions in doubles.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def drawn(n: int) -> np.ndarray:
     return a + a.T
 
 
-def three_diagonals(middle: np.ndarray, beside: float) -> np.ndarray:
-    off = np.full(len(middle) - 1, beside)
+def three_diagonals(middle: np.ndarray, neighbour: float) -> np.ndarray:
+    off = np.full(len(middle) - 1, neighbour)
     return np.diag(middle) + np.diag(off, 1) + np.diag(off, -1)
 
 
@@ -88,9 +88,9 @@ def require_decomposition(a: np.ndarray) -> None:
     size = np.max(np.abs(a.astype(wide))) or wide(1)
     # A subnormal number has an error of its own.
     error = 8 * n * (float(info.eps) * n**0.5 + float(info.smallest_subnormal / size))
-    exact, scaled, vectors = a.astype(wide) / size, w.astype(wide) / size, v.astype(wide)
+    exact, unit_values, vectors = a.astype(wide) / size, w.astype(wide) / size, v.astype(wide)
     truth = np.linalg.eigvalsh(exact.astype(np.float64))
-    assert np.max(np.abs(exact @ vectors - vectors * scaled)) < error
+    assert np.max(np.abs(exact @ vectors - vectors * unit_values)) < error
     assert np.max(np.abs(vectors.T @ vectors - np.eye(n))) < 8 * n * float(info.eps)
     for values in (w, alone):
         assert np.max(np.abs(values.astype(wide) / size - truth)) < error
@@ -119,7 +119,7 @@ def test_the_ends_of_the_range_are_reached(name: str, dtype: type):
 
 
 @of_floats
-def test_a_power_of_two_scales_values_alone(dtype: type):
+def test_a_power_of_two_scales_only_the_eigenvalues(dtype: type):
     a = drawn(37).astype(dtype)
     decompose = rune.jit(rnp.linalg.eigh)
 
@@ -145,7 +145,7 @@ def test_the_other_triangle_may_be_of_any_size(dtype: type):
 
 @of_floats
 @pytest.mark.parametrize("n", [1, 2, 9, 16, 33])
-def test_matrices_of_a_batch_have_the_bits_that_they_have_alone(n: int, dtype: type):
+def test_matrices_of_a_batch_have_the_same_bits_as_alone(n: int, dtype: type):
     a = np.stack([drawn(n) for _ in range(5)]).astype(dtype)
     decompose = rune.jit(rnp.linalg.eigh)
 
@@ -162,8 +162,8 @@ def test_an_eager_call_has_the_bits_of_a_compiled_one(shape: tuple[int, ...], dt
     x = rnp.asarray(RNG.standard_normal(shape), dtype=dtype)  # each triangle is another matrix
 
     for function in FUNCTIONS:
-        eager, compiled = (rune.tree.leaves(f(x)) for f in (function, rune.jit(function)))
-        assert [np.asarray(a).tobytes() for a in eager] == [np.asarray(a).tobytes() for a in compiled]
+        eager, of_program = (rune.tree.leaves(f(x)) for f in (function, rune.jit(function)))
+        assert [np.asarray(a).tobytes() for a in eager] == [np.asarray(a).tobytes() for a in of_program]
 
 
 FUNCTIONS = (
@@ -180,18 +180,18 @@ def test_an_eager_gradient_has_the_signs_of_a_compiled_one(dtype: type):
     def first_vector(x: rune.Array) -> rune.Array:
         return rnp.sum(rnp.linalg.eigh(x).eigenvectors[:, 0] * rnp.arange(12, dtype=dtype))
 
-    eager, compiled = rune.grad(first_vector)(x), rune.jit(rune.grad(first_vector))(x)
-    assert np.max(np.abs(np.asarray(eager) - np.asarray(compiled))) < 1e4 * np.finfo(dtype).eps
+    eager, of_program = rune.grad(first_vector)(x), rune.jit(rune.grad(first_vector))(x)
+    assert np.max(np.abs(np.asarray(eager) - np.asarray(of_program))) < 1e4 * np.finfo(dtype).eps
 
 
-def test_what_is_called_often_and_specialised_has_the_same_bits():
+def test_a_call_that_is_specialised_after_many_calls_keeps_its_bits():
     x = rnp.asarray(drawn(6), dtype=np.float32)
     results = [[np.asarray(a).tobytes() for a in rnp.linalg.eigh(x)] for _ in range(300)]
 
     assert all(result == results[0] for result in results)
 
 
-def test_lapack_is_asked_for_complex_and_for_larger_ones_alone(monkeypatch: pytest.MonkeyPatch):
+def test_lapack_is_called_only_for_complex_and_larger_matrices(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lapack, "address", lambda routine, dtype: None)
 
     assert [is_native(n, np.float32) for n in (1, symmetric.MOST, symmetric.MOST + 1)] == [True, True, False]
@@ -201,20 +201,20 @@ def test_lapack_is_asked_for_complex_and_for_larger_ones_alone(monkeypatch: pyte
 
 def is_native(n: int, dtype: type) -> bool:
     """Whether eigh of [n, n] is a step of native code."""
-    explained = rune.explain(lambda x: rnp.linalg.eigh(x))(rnp.zeros((n, n), dtype=dtype))
-    (step,) = [s for s in all_steps(explained.plan) if isinstance(s, Call) and s.routine == "callback"]
+    explanation = rune.explain(lambda x: rnp.linalg.eigh(x))(rnp.zeros((n, n), dtype=dtype))
+    (step,) = [s for s in all_steps(explanation.plan) if isinstance(s, Call) and s.routine == "callback"]
     return spectrum_of(step) is not None
 
 
 @of_floats
 @pytest.mark.parametrize("n", [3, 33, 257])
-def test_where_a_size_is_open_the_bits_are_the_same(n: int, dtype: type):
+def test_a_program_of_an_open_size_gives_the_same_bits(n: int, dtype: type):
     x = rnp.asarray(drawn(n), dtype=dtype)
     decompose = rune.jit(rnp.linalg.eigh, dims={"n": (1, 300)}, in_dims=("n,n",))
 
-    opened = [np.asarray(a).tobytes() for a in decompose(x)]
+    results = [np.asarray(a).tobytes() for a in decompose(x)]
 
-    assert opened == [np.asarray(a).tobytes() for a in rune.jit(rnp.linalg.eigh)(x)]
+    assert results == [np.asarray(a).tobytes() for a in rune.jit(rnp.linalg.eigh)(x)]
 
 
 @of_floats
@@ -226,5 +226,5 @@ def test_an_eager_call_decomposes_a_view(n: int, dtype: type):
     for view in (data[::2, ::3], data[::2, 2 * n - 1 : n - 1 : -1].T, rnp.swapaxes(stack, 0, 1)):
         copy = rnp.asarray(np.asarray(view).copy(), dtype=dtype)
         for function in FUNCTIONS:
-            dense, strided = (rune.tree.leaves(function(x)) for x in (copy, view))
-            assert all(map(np.array_equal, map(np.asarray, dense), map(np.asarray, strided)))
+            of_copy, of_view = (rune.tree.leaves(function(x)) for x in (copy, view))
+            assert all(map(np.array_equal, map(np.asarray, of_copy), map(np.asarray, of_view)))

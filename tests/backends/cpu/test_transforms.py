@@ -1,6 +1,6 @@
 """Fourier transforms by the CPU's routine: every form in which lines come into lanes.
 
-The truth is NumPy's transform of doubles.
+The oracle is NumPy's transform in f64.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ AROUND = [((), ()), ((3,), ()), ((17,), ()), ((2,), (5,)), ((), (16,)), ((2,), (
 
 
 def of_dtypes_in_turn(name: str, values: Sequence[Any]) -> pytest.MarkDecorator:
-    """Values of a parameter with one dtype each, in turn; with each, where all is asked for."""
+    """Values of a parameter, each with one of the dtypes in turn; with all dtypes in a whole
+    run."""
     both = list(ERRORS)
     cases = [(v, d) for k, v in enumerate(values) for d in (both if IS_WHOLE else [both[k // 2 % 2]])]
     return pytest.mark.parametrize((name, "dtype"), cases, ids=lambda v: getattr(v, "__name__", str(v)))
@@ -99,7 +100,7 @@ def test_rows_of_complex_numbers_and_their_inverses_are_those_of_numpy(shape: tu
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft"])
-def test_rows_of_complex_numbers_are_transformed_as_they_lie_in_memory(name: str):
+def test_rows_of_complex_numbers_are_transformed_in_their_memory_order(name: str):
     (step,) = rune.explain(getattr(rnp.fft, name))(drawn((1024, 1024))).plan.steps
 
     assert (step.routine, len(step.inputs), len(step.outputs)) == ("line_fft", 1, 1)
@@ -134,7 +135,7 @@ def by_cores(function: Callable[..., object], x: np.ndarray, cores: int) -> np.n
     return np.array(result)
 
 
-def test_very_long_rows_go_by_the_routine_and_what_it_has_no_memory_for_by_kernels():
+def test_very_long_rows_use_the_routine_unless_its_factors_or_memory_do_not_suffice():
     assert routines(rnp.fft.fft, drawn((1 << 20,))) == ["line_fft"]
     for n in (61**3, 1 << 21):  # factors of 61 and 3,721, and one of 2,048
         assert "line_fft" not in routines(rnp.fft.fft, drawn((n,)))
@@ -202,7 +203,7 @@ def test_short_transforms_of_good_lengths_call_no_python():
 
 
 @pytest.mark.parametrize("shape", [(67,), (4, 127)])
-def test_lengths_of_large_primes_stay_numpys_where_arrays_are_small(shape: tuple[int, ...]):
+def test_small_arrays_of_a_large_prime_length_are_left_to_numpy(shape: tuple[int, ...]):
     assert routines(rnp.fft.fft, drawn(shape)) == ["callback"]
 
 

@@ -1,6 +1,6 @@
 """Eager transforms of real rows, along other axes and along several: routines of all lengths.
 
-The truth is NumPy's transform of doubles.
+The oracle is NumPy's transform in f64.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_real_rows_have_the_spectrum_that_numpy_finds(n: int, dtype: type):
 
 @by_dtype
 @pytest.mark.parametrize("n", EVEN)
-def test_real_rows_come_back_from_their_spectrum(n: int, dtype: type):
+def test_real_rows_are_recovered_from_their_spectrum(n: int, dtype: type):
     spectrum = drawn((rows_of(n), n // 2 + 1), dtype)
 
     x = rnp.fft.irfft(exact(spectrum))
@@ -65,7 +65,7 @@ def test_real_rows_come_back_from_their_spectrum(n: int, dtype: type):
 
 
 @pytest.mark.parametrize(("kind", "dtype", "n"), [("rfft", "f4", 512), ("irfft", "c8", 257), ("fft", "c8", 512)])
-def test_arrays_of_few_numbers_are_numpys(kind: str, dtype: str, n: int):
+def test_arrays_of_few_numbers_agree_with_numpy(kind: str, dtype: str, n: int):
     rows = rows_of(512)
 
     assert is_by_routines((rows, n), kind, (1,), dtype)
@@ -74,7 +74,7 @@ def test_arrays_of_few_numbers_are_numpys(kind: str, dtype: str, n: int):
 
 @by_dtype
 @pytest.mark.parametrize("n", [1023, 1025, 2 * 1031, 1031, 4096 + 1])
-def test_rows_of_odd_and_prime_lengths_are_numpys(n: int, dtype: type):
+def test_rows_of_odd_and_prime_lengths_agree_with_numpy(n: int, dtype: type):
     x = real((3, n), dtype)
 
     spectrum = rnp.fft.rfft(exact(x))
@@ -101,7 +101,7 @@ def test_imaginary_parts_at_the_ends_of_a_spectrum_are_ignored_even_nan(dtype: t
     assert np.array_equal(np.asarray(rnp.fft.irfft(exact(other))), np.asarray(rnp.fft.irfft(exact(spectrum))))
 
 
-def test_a_nan_spoils_its_real_row_and_no_other():
+def test_a_nan_affects_only_its_own_real_row():
     x = real((5, 2048), np.complex64)
     x[1, 77] = np.nan
 
@@ -137,7 +137,7 @@ def test_each_column_has_the_bits_that_it_has_among_others():
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((2000, 7), 0), ((7 * 64, 64), 0), ((8192, 16), 0), ((1, 16_384), 0)])
-def test_few_columns_long_ones_and_other_lengths_are_numpys(shape: tuple[int, ...], axis: int):
+def test_transforms_of_other_shapes_agree_with_numpy(shape: tuple[int, ...], axis: int):
     x = drawn(shape)
 
     assert not is_by_routines(shape, "fft", (axis,), np.complex64)
@@ -157,7 +157,7 @@ def test_several_axes_go_one_after_the_other(name: str, dtype: type):
 
 @by_dtype
 @pytest.mark.parametrize("axes", [(0, 1), (1, 0, 2), (0, 2)])
-def test_real_transforms_halve_the_last_axis_alone(axes: tuple[int, ...], dtype: type):
+def test_real_transforms_halve_only_the_last_axis(axes: tuple[int, ...], dtype: type):
     shape = (4, 30, 600) if axes[-1] == 2 else (30, 600, 4)
     x = real(shape, dtype)
 
@@ -178,7 +178,7 @@ def test_arrays_that_do_not_lie_in_order_are_copied_first(view: Any):
 
 
 @pytest.mark.parametrize("name", ["rfft2", "fft2", "irfft2"])
-def test_the_operand_stays_as_it_is(name: str):
+def test_the_operand_stays_unchanged(name: str):
     x = real((64, 512), np.complex64) if name == "rfft2" else drawn((64, 257))
     operand = exact(x)
 

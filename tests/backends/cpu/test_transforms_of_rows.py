@@ -1,6 +1,6 @@
 """Eager transforms of complex rows: one routine for all lengths that it takes, NumPy's for others.
 
-The truth is NumPy's transform of doubles.
+The oracle is NumPy's transform in f64.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LENGTHS = [LIMIT - 1, LIMIT, LIMIT + 1, 1031, 1080, 1250, 2048, 3**7, 5**5, 4096
 
 
 def is_by_the_routine(n: int, dtype: type = np.complex64, **params: object) -> bool:
-    described = {"kind": "fft", "axes": (0,), "odd": False, **params}
-    run = meanings.meaning_of(fft, (ArrayType((n,), np.dtype(dtype)),), described)
+    options = {"kind": "fft", "axes": (0,), "odd": False, **params}
+    run = meanings.meaning_of(fft, (ArrayType((n,), np.dtype(dtype)),), options)
     return getattr(run, "func", None) is rows.transformed
 
 
@@ -45,7 +45,7 @@ def test_a_row_of_any_length_is_transformed_as_numpy_transforms_it(n: int, dtype
 
 @pytest.mark.parametrize("shape", [(1, 1024), (3, 1024), (2, 3, 5, 1200), (17, 4096)], ids=str)
 @pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
-def test_each_row_of_an_array_has_the_bits_that_it_has_alone(shape: tuple[int, ...], dtype: type):
+def test_each_row_of_an_array_has_the_same_bits_as_alone(shape: tuple[int, ...], dtype: type):
     x = drawn(shape, dtype)
 
     together = np.asarray(rnp.fft.fft(exact(x)))
@@ -55,13 +55,13 @@ def test_each_row_of_an_array_has_the_bits_that_it_has_alone(shape: tuple[int, .
 
 
 @pytest.mark.parametrize("view", [lambda x: x[::2], lambda x: x[::-1], lambda x: x.reshape(2, -1).T.reshape(2, -1)])
-def test_rows_that_do_not_lie_in_order_are_copied_first(view):
+def test_rows_out_of_order_are_copied_first(view):
     x = view(drawn((8192,)))
 
     assert distance(rnp.fft.fft(exact(x)), np.fft.fft(x.astype(np.complex128))) < 5e-7
 
 
-def test_the_operand_stays_as_it_is():
+def test_the_operand_stays_unchanged():
     x = drawn((2048,))
     operand = exact(x)
 
@@ -75,7 +75,7 @@ def test_long_rows_of_small_factors_go_by_the_routine_and_others_by_numpy(n: int
     assert is_by_the_routine(n) is is_taken
 
 
-def test_a_nan_spoils_its_row_and_no_other():
+def test_a_nan_affects_only_its_own_row():
     x = drawn((3, 2048))
     x[1, 77] = np.nan
 
@@ -115,8 +115,8 @@ def test_code_that_two_threads_make_at_once_is_kept_for_both():
 
 def test_threads_that_begin_together_transform_lengths_that_none_has_met():
     xs = [drawn((n,), np.complex64) for n in (1024, 1125, 2187, 3125, 6000, 16_384)]
-    for cached in (rows._stage_code, rows.length_of, rows._entry, rows._code):
-        cached.cache_clear()
+    for function in (rows._stage_code, rows.length_of, rows._entry, rows._code):
+        function.cache_clear()
     start = threading.Barrier(6)
 
     def transformed(_: int) -> list[np.ndarray]:

@@ -90,16 +90,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ROUTINES)
-def test_a_long_routine_asks_between_pieces_of_its_work(name: str, asked: list[int]):
+def test_a_long_routine_polls_between_pieces_of_its_work(name: str, questions: list[int]):
     function, oracle, x, least = ROUTINES[name]
 
     y = rune.jit(lambda x: function(x), device="cpu")(x)
 
     np.testing.assert_allclose(y, oracle(x), rtol=2e-3, atol=2e-3)
-    assert len(asked) >= least
+    assert len(questions) >= least
 
 
-def test_nobody_is_asked_in_short_routines(monkeypatch: pytest.MonkeyPatch):
+def test_short_routines_do_not_poll_for_interrupts(monkeypatch: pytest.MonkeyPatch):
     def address() -> int:
         raise AssertionError("a watch was made")
 
@@ -121,7 +121,7 @@ def test_nobody_is_asked_in_short_routines(monkeypatch: pytest.MonkeyPatch):
 
 
 def multiplied(m: int, n: int, k: int, answers: list[bool]) -> tuple[int, np.ndarray]:
-    """How often a product of ones asked, with these answers first, and C over memory of NaN."""
+    """The number of polls of a product of ones, given the first answers, and C over NaN memory."""
     count = 0
 
     @QUESTION
@@ -138,7 +138,7 @@ def multiplied(m: int, n: int, k: int, answers: list[bool]) -> tuple[int, np.nda
     return count, c
 
 
-def test_a_long_product_asks_once_for_each_block():
+def test_a_long_product_polls_once_per_block():
     pieces = library("host", dtypes.f32).shape
     m, n, k = 331, 3 * pieces.width, 2 * blocks.DEPTH + 7
     assert m * n * k >= blocks.WATCHED_OPERATIONS
@@ -153,15 +153,15 @@ def test_a_product_that_is_over_computes_no_further_block():
     pieces = library("host", dtypes.f32).shape
     m, n, k = 331, 3 * pieces.width, 2 * blocks.DEPTH + 7
 
-    _, none = multiplied(m, n, k, [])
-    _, some = multiplied(m, n, k, [False] * 4)  # the matrix, and all of its first columns
+    _, no_block = multiplied(m, n, k, [])
+    _, first_block = multiplied(m, n, k, [False] * 4)  # the matrix, and all of its first columns
 
-    assert np.isnan(none).all()
-    assert (some[:, : pieces.width] == k).all()
-    assert np.isnan(some[:, pieces.width :]).all()
+    assert np.isnan(no_block).all()
+    assert (first_block[:, : pieces.width] == k).all()
+    assert np.isnan(first_block[:, pieces.width :]).all()
 
 
-def test_a_short_product_asks_nobody():
+def test_a_short_product_does_not_poll():
     count, c = multiplied(64, 64, 64, [])
 
     assert count == 0

@@ -83,7 +83,7 @@ class Allocation:
 
     def free(self) -> None:
         self.fake.say("free")
-        self.fake.granted -= self.nbytes
+        self.fake.live_bytes -= self.nbytes
         del self.fake.allocations[self.address]
 
 
@@ -95,33 +95,33 @@ class Event:
     """
 
     def __init__(self, fake: FakeCuda, flags: int):
-        self.fake, self.behind, self.flags = fake, 0, flags
+        self.fake, self.position, self.flags = fake, 0, flags
 
     def __del__(self) -> None:
         is_home = threading.current_thread() is self.fake.home
-        self.fake.leaked += not (is_home or self.fake.is_current())
+        self.fake.leak_count += not (is_home or self.fake.is_current())
 
     def record(self, stream: Any) -> None:
         assert self.fake.is_current()
-        self.behind = self.fake.enqueued
+        self.position = self.fake.enqueue_count
 
     def query(self) -> bool:
         assert self.fake.is_current()
         self.fake.asked()
         if self.fake.fault is not None:
             raise Error(f"query failed: {self.fake.fault.name}")
-        return self.behind <= self.fake.done
+        return self.position <= self.fake.done_count
 
     def synchronize(self) -> None:
         assert self.fake.is_current()
-        self.fake.drain(self.behind)
+        self.fake.drain(self.position)
 
     def time_till(self, other: Event) -> float:
         """Milliseconds: one for each command between them."""
         assert not self.flags, "this event takes no time"
         assert not other.flags, "this event takes no time"
         assert other.query(), "the second event has not come"
-        return float(other.behind - self.behind)
+        return float(other.position - self.position)
 
 
 class Stack(threading.local):
@@ -185,28 +185,28 @@ class FakeCuda(Kernels):
 
     def __init__(self, version: int = 13000, total: int = TOTAL, number: int = 0, stack: Stack | None = None):
         self.number, self.base = number, BASE + (number << 32)
-        self.version, self.total, self.granted = version, total, 0
+        self.version, self.total, self.live_bytes = version, total, 0
         # Its pages take memory once they are touched: some tests keep many drivers.
         self.memory = np.frombuffer(mmap.mmap(-1, total), np.uint8)
         self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
         self.host: list[np.ndarray] = []  # page-locked
-        self.shared: dict[str, int] = {}  # bytes that a function may get, if they are more than usual
+        self.shared_limits: dict[str, int] = {}  # bytes that a function may get, if they are more than usual
         self.waits: list[tuple[int, int]] = []  # others' streams, and what they wait for
         self.gates: list[tuple[int, int, int]] = []  # words that the stream waits for, and their numbers
         self.images: list[str] = []  # loaded, by name
-        self.held: list[object] = []  # functions whose addresses are known
+        self.callbacks: list[object] = []  # functions whose addresses are known
         self.graphs: dict[int, tuple[Callable[[], None], ...]] = {}  # by handle
         self.foreign: tuple[str, ...] = ()  # ends of the names that it cannot load
         self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
         self.queue: list[Callable[[], None]] = []
-        self.enqueued = self.done = 0
+        self.enqueue_count = self.done_count = 0
         self.fault: Code | None = None  # what every call answers from now on
         self.conditions: dict[int, bool] = {}
         self.without_node: dict[int, Any] = {}  # conditions whose node is to come, and its graph
         self.context, self.lock = Context(number, stack or Stack()), threading.RLock()
         self.stream = 7 + number
-        self.home, self.leaked = threading.current_thread(), 0
+        self.home, self.leak_count = threading.current_thread(), 0
         self.driver, self.bindings = self._driver(), self._bindings()
 
     # --- what both share -------------------------------------------------------------------
@@ -223,21 +223,21 @@ class FakeCuda(Kernels):
     def enqueue(self, work: Callable[[], None]) -> None:
         with self.lock:
             self.queue.append(work)
-            self.enqueued += 1
+            self.enqueue_count += 1
 
     def asked(self) -> None:
         """Somebody asks whether an event has come."""
 
     def drain(self, until: int | None = None) -> None:
-        """Do what was enqueued: all of it, or until so much is done."""
+        """Run the enqueued commands: all of them, or until so many are done."""
         with self.lock:
-            while self.queue and (until is None or self.done < until):
+            while self.queue and (until is None or self.done_count < until):
                 self.step()
 
     def step(self) -> None:
         """Do what was enqueued first."""
         self.queue.pop(0)()
-        self.done += 1
+        self.done_count += 1
 
     def at(self, address: int, nbytes: int) -> np.ndarray:
         start = int(address) - self.base
@@ -258,7 +258,7 @@ class FakeCuda(Kernels):
             Stream=lambda: SimpleNamespace(handle=self.stream, synchronize=self.synchronize),
             event_flags=SimpleNamespace(DISABLE_TIMING=2),
             mem_alloc=self.mem_alloc,
-            mem_get_info=lambda: (self.total - self.granted, self.total),
+            mem_get_info=lambda: (self.total - self.live_bytes, self.total),
             memcpy_dtoh_async=self.dtoh,
             memcpy_htod_async=self.htod,
             memcpy_dtod_async=self.dtod,
@@ -290,7 +290,7 @@ class FakeCuda(Kernels):
             address = start + size
         if address + nbytes > self.base + self.total:
             raise DriverMemoryError("out of memory")
-        self.granted += nbytes
+        self.live_bytes += nbytes
         self.allocations[address] = nbytes
         self.at(address, nbytes)[:] = 0xA5  # whoever reads what was not written gets no zeros
         return Allocation(self, address, nbytes)
@@ -321,7 +321,7 @@ class FakeCuda(Kernels):
             target[...] = self.at(source, target.size)
 
         self.enqueue(copy)
-        if not any(np.shares_memory(target, pinned) for pinned in self.host):
+        if not any(np.shares_memory(target, array) for array in self.host):
             self.drain()  # "the function will return only once the copy has completed"
 
     def dtod(self, target: int, source: int, nbytes: int, stream: Any) -> None:
@@ -399,17 +399,17 @@ class FakeCuda(Kernels):
     def cuFuncSetAttribute(self, function: Any, attribute: str, nbytes: int) -> None:
         assert attribute == "most shared"
         assert nbytes <= self.attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]
-        self.shared[function.name] = nbytes
+        self.shared_limits[function.name] = nbytes
 
-    def has_room(self, function: Any, shared: int) -> None:
+    def has_room(self, function: Any, shared_bytes: int) -> None:
         """A launch may give what the function was allowed, and all that its text is cut from."""
         name = function if isinstance(function, str) else function.name
-        assert shared <= self.shared.get(name, 48 << 10)
-        assert isinstance(function, str) or shared == render(function, CUDA_C).shared_bytes
+        assert shared_bytes <= self.shared_limits.get(name, 48 << 10)
+        assert isinstance(function, str) or shared_bytes == render(function, CUDA_C).shared_bytes
 
     def cuLaunchKernel(self, function: Any, *arguments: Any) -> None:
-        *shape, shared, stream, (values, types), extra = arguments
-        self.has_room(function, shared)
+        *shape, shared_bytes, stream, (values, types), extra = arguments
+        self.has_room(function, shared_bytes)
         assert len(shape) == 6
         assert stream == self.stream
         assert len(types) == len(values)

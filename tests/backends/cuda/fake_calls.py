@@ -79,13 +79,15 @@ def memory_calls(fake: Any) -> dict[str, Any]:
         "cuStreamSynchronize": lambda stream: fake.synchronize(),
         "cuMemAlloc": lambda nbytes: int(fake.mem_alloc(nbytes)),
         "cuMemFree": free,
-        "cuMemGetInfo": lambda: (fake.total - fake.granted, fake.total),
+        "cuMemGetInfo": lambda: (fake.total - fake.live_bytes, fake.total),
         "cuMemHostAlloc": lambda nbytes, flags: fake.pinned(nbytes).ctypes.data,
         "cuMemcpyHtoDAsync": htod,
         "cuMemcpyDtoHAsync": dtoh,
         "cuMemcpyDtoDAsync": fake.dtod,
-        "cuStreamWaitEvent": lambda stream, event, flags: fake.waits.append((stream, fake.enqueued)),
-        "cuStreamWaitValue32": lambda stream, word, number, flags: fake.gates.append((word, number, fake.enqueued)),
+        "cuStreamWaitEvent": lambda stream, event, flags: fake.waits.append((stream, fake.enqueue_count)),
+        "cuStreamWaitValue32": lambda stream, word, number, flags: fake.gates.append(
+            (word, number, fake.enqueue_count)
+        ),
         "cuMemsetD32Async": memset,
         "cuMemsetD8Async": lambda target, number, count, stream: fake.memset_bytes(target, number, count, stream),
     }
@@ -116,7 +118,7 @@ def native(fake: Any, name: bytes) -> int:
         return int(getattr(fake.bindings, text)(*inputs)[0])
 
     function = ctypes.CFUNCTYPE(ctypes.c_int, *(_LETTERS[letter] for letter in _NATIVE[text]))(call)
-    fake.held.append(function)
+    fake.callbacks.append(function)
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None
     return address

@@ -68,14 +68,14 @@ class FakeDevice(FakeCuda):
 class Meeting:
     """What happens on several streams at once, when all have come.
 
-    released: who waits no longer. positions: by member, the number of its command
+    releases: who waits no longer. positions: by member, the number of its command
     """
 
     members: Mapping[int, FakeDevice]
     act: Callable[[], None]
-    released: set[int]
+    releases: set[int]
     positions: dict[int, int] = field(default_factory=dict)
-    arrived: set[int] = field(default_factory=set)
+    arrivals: set[int] = field(default_factory=set)
     has_acted: bool = False
 
     def enqueue(self, member: int) -> None:
@@ -83,11 +83,11 @@ class Meeting:
         device = self.members[member]
         with device.lock:
             device.enqueue(Arrival(self, member))
-            self.positions[member] = device.enqueued
+            self.positions[member] = device.enqueue_count
 
     def others(self, member: int) -> Iterator[int]:
         """Those who have still to come."""
-        return (m for m in self.members if m != member and m not in self.arrived)
+        return (m for m in self.members if m != member and m not in self.arrivals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,25 +99,25 @@ class Arrival:
 
     def __call__(self) -> None:
         meeting = self.meeting
-        if self.member in meeting.released:
+        if self.member in meeting.releases:
             return
-        meeting.arrived.add(self.member)
+        meeting.arrivals.add(self.member)
         for other in [*meeting.others(self.member)]:
-            if other not in meeting.arrived:  # others that came for its sake
+            if other not in meeting.arrivals:  # others that came for its sake
                 meeting.members[other].drain(meeting.positions[other])
-        if not meeting.has_acted and meeting.arrived == set(meeting.members):
+        if not meeting.has_acted and meeting.arrivals == set(meeting.members):
             meeting.has_acted = True
             meeting.act()
 
     def is_stuck(self) -> bool:
         meeting = self.meeting
-        return self.member not in meeting.released and any(map(self._never_comes, meeting.others(self.member)))
+        return self.member not in meeting.releases and any(map(self._never_comes, meeting.others(self.member)))
 
     def _never_comes(self, other: int) -> bool:
         meeting, device = self.meeting, self.meeting.members[other]
-        if other not in meeting.positions or other in meeting.released or device.fault is not None:
+        if other not in meeting.positions or other in meeting.releases or device.fault is not None:
             return True
-        return device.is_stuck(meeting.positions[other] - device.done - 1)
+        return device.is_stuck(meeting.positions[other] - device.done_count - 1)
 
 
 class Here:
@@ -168,7 +168,7 @@ class Machine:
 
 def opened(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Device]:
     """The devices as `rune.devices()` would list them."""
-    devices()  # which asks the real driver once and for all, and must not be told of these
+    devices()  # it queries the real driver once for the process, and must not see these devices
     monkeypatch.setattr("rune.backends._open_backends", [])  # no later test waits for them
     monkeypatch.setattr(by_bindings, "bindings", lambda: machine.bindings)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))

@@ -1,4 +1,4 @@
-"""An NCCL that does not exist: it checks every call, and does on the streams what it says.
+"""A stand-in for NCCL: it checks every call, and runs the collectives on the streams.
 
 The functions are C functions with the signatures of library.py, so what rune passes goes through
 ctypes. A misuse that would hang, crash or go unnoticed in NCCL is noted in `problems` and answered
@@ -59,7 +59,7 @@ class Clique:
     """The communicators of one ncclCommInitAll."""
 
     devices: list[FakeDevice]
-    aborted: set[int] = field(default_factory=set)
+    aborts: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Posted:
-    """A call of one rank. `says`: what all ranks have to agree on."""
+    """A call of one rank. `says`: the arguments that all ranks must agree on."""
 
     name: str
     rank: Rank
@@ -95,11 +95,11 @@ class Group(threading.local):
 
     def __init__(self) -> None:
         self.depth = 0
-        self.posted: list[Posted] = []
+        self.calls: list[Posted] = []
 
 
 class FakeNccl:
-    """The library. log: the calls; started: how many ranks the next group still starts."""
+    """The library. log: the calls; start_limit: how many ranks the next group still starts."""
 
     def __init__(self, machine: Machine):
         self.machine = machine
@@ -108,9 +108,9 @@ class FakeNccl:
         self.ranks: dict[int, Rank] = {}
         self.handles = itertools.count(1000)
         self.group = Group()
-        self.started: int | None = None
+        self.start_limit: int | None = None
         self.async_error = 0
-        self.refused: dict[str, int] = {}  # what a function answers next
+        self.refusals: dict[str, int] = {}  # what a function answers next
 
     def library(self) -> Library:
         """It, as rune sees it."""
@@ -121,8 +121,8 @@ class FakeNccl:
 
     def _answer(self, name: str, *arguments: Any) -> int:
         self.log.append(name)
-        if name in self.refused:
-            return self.refused.pop(name)
+        if name in self.refusals:
+            return self.refusals.pop(name)
         try:
             return getattr(self, name)(*arguments) or 0
         except Exception as error:
@@ -148,7 +148,7 @@ class FakeNccl:
 
     def ncclCommAbort(self, communicator: int) -> None:
         rank = self._rank(communicator)
-        rank.clique.aborted.add(rank.number)
+        rank.clique.aborts.add(rank.number)
         del self.ranks[communicator]
 
     def ncclCommGetAsyncError(self, communicator: int, code: Any) -> None:
@@ -169,17 +169,17 @@ class FakeNccl:
         self.group.depth -= 1
         if self.group.depth:
             return None
-        posted, self.group.posted = self.group.posted, []
-        meetings = [*_meetings(posted)]
+        calls, self.group.calls = self.group.calls, []
+        meetings = [*_meetings(calls)]
         for device in self.machine.devices:
-            _require_memory_for_one(device, [p for p in posted if p.rank.device is device])
-        enqueued = [(m, rank) for m in meetings for rank in m.members]
+            _require_memory_for_one(device, [p for p in calls if p.rank.device is device])
+        commands = [(m, rank) for m in meetings for rank in m.members]
         with self.machine.lock:  # a thread that drains a stream meanwhile finds all ranks or none
-            for meeting, rank in enqueued[: self.started]:
+            for meeting, rank in commands[: self.start_limit]:
                 meeting.enqueue(rank)
-        if self.started is None:
+        if self.start_limit is None:
             return None
-        self.started, self.machine.is_paused = None, False
+        self.start_limit, self.machine.is_paused = None, False
         return UNHANDLED
 
     def _post(
@@ -201,7 +201,7 @@ class FakeNccl:
         source, target = (None if m is None else (m[0] or 0, size * m[1]) for m in (source, target))
         for memory in filter(None, (source, target)):
             require(_is_allocated(rank.device, *memory), f"{name}: memory of {rank.device.number} is not allocated")
-        self.group.posted.append(Posted(name, rank, (dtype, *says), source, target, peer))
+        self.group.calls.append(Posted(name, rank, (dtype, *says), source, target, peer))
 
     # --- collectives
 
@@ -232,9 +232,9 @@ def _is_allocated(device: FakeDevice, address: int, nbytes: int) -> bool:
     return any(a <= address and address + nbytes <= a + size for a, size in device.allocations.items())
 
 
-def _require_memory_for_one(device: FakeDevice, posted: Sequence[Posted]) -> None:
+def _require_memory_for_one(device: FakeDevice, calls: Sequence[Posted]) -> None:
     """Errors: Misuse where calls of one group write to what others read or write."""
-    for a, b in itertools.permutations(posted, 2):
+    for a, b in itertools.permutations(calls, 2):
         for memory in (b.source, b.target):
             if a.target is not None and memory is not None:
                 (start, size), (other, other_size) = a.target, memory
@@ -242,10 +242,10 @@ def _require_memory_for_one(device: FakeDevice, posted: Sequence[Posted]) -> Non
                 require(not overlaps, f"cuda:{device.number}: {a.name} and {b.name} use the same memory")
 
 
-def _meetings(posted: Sequence[Posted]) -> Iterator[Meeting]:
+def _meetings(all_calls: Sequence[Posted]) -> Iterator[Meeting]:
     """What happens between devices, of the calls of one group. Errors: Misuse."""
-    for clique in {id(p.rank.clique): p.rank.clique for p in posted}.values():
-        calls = [p for p in posted if p.rank.clique is clique]
+    for clique in {id(p.rank.clique): p.rank.clique for p in all_calls}.values():
+        calls = [p for p in all_calls if p.rank.clique is clique]
         by_rank = [
             [p for p in calls if p.rank.number == n and not p.is_between_two] for n in range(len(clique.devices))
         ]
@@ -253,11 +253,11 @@ def _meetings(posted: Sequence[Posted]) -> Iterator[Meeting]:
         for ranks in zip(*by_rank, strict=True):
             require(len({(p.name, p.says) for p in ranks}) == 1, f"ranks disagree: {[(p.name, p.says) for p in ranks]}")
             members = dict(enumerate(clique.devices))
-            yield Meeting(members, partial(PERFORM[ranks[0].name], ranks), clique.aborted)
+            yield Meeting(members, partial(PERFORM[ranks[0].name], ranks), clique.aborts)
         pairs = [*_pairs([p for p in calls if p.is_between_two])]
         if pairs:
             members = {p.rank.number: p.rank.device for pair in pairs for p in pair}
-            yield Meeting(members, partial(_deliver, pairs), clique.aborted)
+            yield Meeting(members, partial(_deliver, pairs), clique.aborts)
 
 
 def _pairs(calls: Sequence[Posted]) -> Iterator[tuple[Posted, Posted]]:
@@ -304,9 +304,9 @@ def _reduce_scatter(calls: Sequence[Posted]) -> None:
 
 
 def _all_gather(calls: Sequence[Posted]) -> None:
-    gathered = np.concatenate([_array(p, p.source) for p in calls])
+    rows = np.concatenate([_array(p, p.source) for p in calls])
     for call in calls:
-        _array(call, call.target)[...] = gathered
+        _array(call, call.target)[...] = rows
 
 
 def _deliver(pairs: Sequence[tuple[Posted, Posted]]) -> None:
@@ -325,6 +325,6 @@ PERFORM: dict[str, Callable[[Sequence[Posted]], None]] = {
 def installed(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> FakeNccl:
     """The library that rune finds on this machine."""
     nccl = FakeNccl(machine)
-    there = nccl.library()
-    monkeypatch.setattr(library, "find", lambda: there)
+    library_of_nccl = nccl.library()
+    monkeypatch.setattr(library, "find", lambda: library_of_nccl)
     return nccl

@@ -23,7 +23,7 @@ def test_a_copy_aside_has_the_contents_that_the_host_array_had(device: Any, fake
     same(np.arange(6, dtype=np.float32), device.copy_out(buffer, buffer.type))
 
 
-def test_the_device_says_that_it_can(device: Any):
+def test_the_device_supports_copies_beside_programs(device: Any):
     assert isinstance(device, CopiesAside)
 
 
@@ -54,7 +54,7 @@ def test_its_pinned_memory_is_counted_apart(device: Any):
     assert device.memory_stats().pools["aside"].allocations == 1
 
 
-def test_a_copy_that_nobody_joins_is_waited_for_before_its_memory_serves_again(device: Any, fake: FakeCuda):
+def test_an_unjoined_copy_is_waited_for_before_its_memory_is_reused(device: Any, fake: FakeCuda):
     buffer, join = device.copy_in_aside(np.ones(6, np.float32))
     before, memory, kind = len(fake.waits), buffer.memory.span, buffer.type
 
@@ -91,7 +91,7 @@ def test_a_copy_that_fails_halfway_is_waited_for(device: Any, fake: FakeCuda, mo
     assert len(fake.waits) == before + 2  # the copy for programs, and they for it
 
 
-def test_the_join_of_a_lost_device_goes_without_a_word(device: Any):
+def test_joining_a_lost_device_is_silent(device: Any):
     _, join = device.copy_in_aside(np.ones(6, np.float32))
     device.loss = "a kernel has failed"
 

@@ -3,7 +3,7 @@
 The executor talks to a driver that does not exist (fake.py): it interprets kernels over host
 memory, does nothing before somebody waits, and knows when no context is current. So the order of
 things is tested, not the device; that kernels compile is tested in tests/lowering/test_cuda_c.py,
-and what executors do alike in test_devices.py.
+and the claims about all executors in test_devices.py.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def test_conditions_are_machine_code_where_the_driver_is_older_than_the_ptx(devi
     assert device.lacks() == ()
 
 
-def test_the_host_walks_loops_where_no_conditions_can_be_loaded_and_says_so(device: Any, fake: FakeCuda):
+def test_the_host_walks_loops_if_conditional_nodes_cannot_be_loaded(device: Any, fake: FakeCuda):
     fake.foreign = ("conditions of graphs for compute_90", "conditions of graphs for sm_90")
 
     looped(device)
@@ -185,7 +185,7 @@ def test_a_call_is_one_copy_and_one_launch_however_many_kernels(device: Any, fak
         near(expected, device.copy_out(y, y.type), relative=1e-5, why="f32, many steps")
 
 
-def test_one_graph_serves_each_choice_of_sizes(device: Any, fake: FakeCuda):
+def test_one_graph_covers_each_choice_of_sizes(device: Any, fake: FakeCuda):
     n = rune.dims.symbol("n", 0, 100)
     plan = plan_for(lambda x: rnp.cumsum(x) + 1, f32(n))
     executable = device.record(plan)
@@ -226,7 +226,7 @@ def test_a_callback_may_not_run_on_the_device_that_waits_for_it(device: Any):
         run(device, plan_for(lambda x: rune.pure_callback(ask, x, x), f32(4)), np.ones(4, "f4"))
 
 
-def test_a_kernel_gets_the_shared_memory_that_it_asks_for_by_launches_and_by_graphs(device: Any, fake: FakeCuda):
+def test_a_kernel_gets_the_shared_memory_it_requests_in_launches_and_graphs(device: Any, fake: FakeCuda):
     text = TEXTS["workgroup"].replace("tile: f32[8]", "tile: f32[20000]")
     executable = device.record(plan_of(parse(text)))
     x = np.arange(32, dtype=np.float32)
@@ -241,7 +241,7 @@ def test_a_kernel_gets_the_shared_memory_that_it_asks_for_by_launches_and_by_gra
 # --- forks, and what goes wrong ---------------------------------------------------------------
 
 
-def test_a_lost_context_is_said_then_and_ever_after(device: Any, fake: FakeCuda):
+def test_a_lost_context_is_reported_at_once_and_by_every_later_call(device: Any, fake: FakeCuda):
     executable = device.record(plan_for(rnp.sin, f32(4)))
     x = device.copy_in(np.ones(4, np.float32))
     fake.fault = Code.CUDA_ERROR_ILLEGAL_ADDRESS
@@ -254,7 +254,7 @@ def test_a_lost_context_is_said_then_and_ever_after(device: Any, fake: FakeCuda)
     assert fake.context.depth() == 0
 
 
-def test_what_the_driver_refuses_once_does_not_lose_the_context(device: Any, fake: FakeCuda):
+def test_a_single_refusal_of_the_driver_does_not_lose_the_context(device: Any, fake: FakeCuda):
     def refuse(*arguments: Any) -> Any:
         raise fake.driver.Error("no")
 
@@ -274,7 +274,7 @@ def test_a_forked_process_is_refused(device: Any, monkeypatch: pytest.MonkeyPatc
         device.synchronize()
 
 
-def test_without_a_driver_nothing_is_imported_and_the_reason_is_said():
+def test_without_a_driver_nothing_is_imported_and_the_reason_is_given():
     program = (
         "import sys; from rune.backends.cuda import devices; devices._library = lambda: 'libabsent.so.1';"
         "from rune.backends import cuda; print(cuda.probe()); print([m for m in sys.modules if m.split('.')[0] in "
@@ -327,10 +327,10 @@ def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.Monkey
 
 
 def test_the_kernels_of_the_executor_are_those_that_graphs_name():
-    named = {"rune_copy", "rune_store", "rune_advance", "rune_swap"}
+    steps = {"rune_copy", "rune_store", "rune_advance", "rune_swap"}
     conditions = {"rune_goes_on", "rune_is_odd", "rune_chosen"}
 
-    assert all(f"void {name}(" in STEPS for name in named)
+    assert all(f"void {name}(" in STEPS for name in steps)
     assert all(f"void {name}(" in CONDITIONS for name in conditions)
 
 
@@ -339,15 +339,15 @@ def test_the_kernels_of_the_executor_are_those_that_graphs_name():
 
 def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(device: Any, fake: FakeCuda):
     program = program_of(lambda x: rnp.cumsum(rnp.cumsum(x) * 0.5), f32(64))
-    lowered = stages(program, cuda_fake.TARGET)
-    device.record(lowered.plan)  # which lets the driver know its kernels
+    lowering = stages(program, cuda_fake.TARGET)
+    device.record(lowering.plan)  # which lets the driver know its kernels
     with rune.configure(cache_dir=""):
-        timed = device.record_timed(lowered.plan, StepMeter(lowered, "cuda:0"))
+        executable = device.record_timed(lowering.plan, StepMeter(lowering, "cuda:0"))
 
     with rune.debug.profile() as profile:
-        (result,) = timed([device.copy_in(np.ones(64, np.float32))])
-    wanted = np.cumsum(np.cumsum(np.ones(64)) * 0.5).astype(np.float32)
-    near(wanted, device.copy_out(result, f32(64)), relative=1e-6, why="sums of halves")
+        (result,) = executable([device.copy_in(np.ones(64, np.float32))])
+    sums = np.cumsum(np.cumsum(np.ones(64)) * 0.5).astype(np.float32)
+    near(sums, device.copy_out(result, f32(64)), relative=1e-6, why="sums of halves")
     assert "cuGraphLaunch" not in fake.log
     steps = profile.plans[0].steps
     assert sum(s.calls for s in steps) == 2
@@ -377,7 +377,7 @@ def test_events_go_where_the_context_is_current_in_any_thread(device: Any, fake:
     thread.start()
     thread.join()
     assert device.work_stats().in_flight == 0
-    assert fake.leaked == 0
+    assert fake.leak_count == 0
 
 
 def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):
@@ -391,11 +391,11 @@ def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):
     assert device.work_stats().in_flight == 0
 
 
-def test_pinned_memory_is_a_pool_of_its_own(device: Any, fake: FakeCuda):
+def test_pinned_memory_has_its_own_pool(device: Any, fake: FakeCuda):
     device.copy_in(np.ones(100, np.float32))
     pending = device.memory_stats().pools["pinned"]
     assert (pending.live_bytes, pending.cached_bytes) == (SIZES[0], 0)
 
     device.synchronize()
-    done = device.memory_stats().pools["pinned"]
-    assert (done.live_bytes, done.cached_bytes, done.allocations) == (0, SIZES[0], 1)
+    idle = device.memory_stats().pools["pinned"]
+    assert (idle.live_bytes, idle.cached_bytes, idle.allocations) == (0, SIZES[0], 1)

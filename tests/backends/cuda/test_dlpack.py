@@ -1,6 +1,6 @@
 """Memory of a CUDA device, lent to other libraries and borrowed from them without a copy.
 
-Whoever lends or borrows has a stream of its own. The device does not exist: what is asked is which
+Each lender and each borrower has its own stream. The device does not exist: what is asked is which
 stream waits for what, and whether memory may serve again.
 """
 
@@ -80,29 +80,29 @@ def on(place: Device, host: np.ndarray = X) -> Array:
 
 
 def test_an_array_of_another_library_is_read_where_it_is(place: Device, fake: FakeCuda):
-    theirs = Lender(fake)
+    lender = Lender(fake)
     del fake.log[:]
 
-    ours = rnp.from_dlpack(theirs)
+    ours = rnp.from_dlpack(lender)
 
     assert fake.log == []
     assert (ours.device, ours.committed) == (place, True)
-    assert ours.__cuda_array_interface__["data"][0] == theirs.address
+    assert ours.__cuda_array_interface__["data"][0] == lender.address
     same(X, ours)
 
 
-def test_the_lender_is_told_in_which_stream_its_memory_is_read(place: Device, fake: FakeCuda):
-    theirs = Lender(fake)
+def test_the_lender_learns_the_stream_that_reads_its_memory(place: Device, fake: FakeCuda):
+    lender = Lender(fake)
 
-    rnp.from_dlpack(theirs)
+    rnp.from_dlpack(lender)
 
-    assert theirs.stream == fake.stream
+    assert lender.stream == fake.stream
 
 
 def test_a_lender_is_let_go_when_nothing_reads_it_any_more(place: Device, fake: FakeCuda):
-    theirs, before = Lender(fake), len(dlpack._lent)
-    ours = rnp.from_dlpack(theirs)
-    doubled = rune.jit(lambda x: x * 2)(ours)
+    lender, before = Lender(fake), len(dlpack._lent)
+    ours = rnp.from_dlpack(lender)
+    double = rune.jit(lambda x: x * 2)(ours)
     del ours
     gc.collect()
     on(place)
@@ -111,36 +111,36 @@ def test_a_lender_is_let_go_when_nothing_reads_it_any_more(place: Device, fake: 
     place.backend.synchronize()
     on(place)
     assert len(dlpack._lent) == before
-    same(X * 2, doubled)
+    same(X * 2, double)
 
 
 def test_borrowed_memory_is_never_written(place: Device, fake: FakeCuda):
-    theirs = Lender(fake)
+    lender = Lender(fake)
 
-    doubled = rune.jit(lambda x: x * 2, donate_argnums=0)(rnp.from_dlpack(theirs))
+    double = rune.jit(lambda x: x * 2, donate_argnums=0)(rnp.from_dlpack(lender))
 
-    same(X * 2, doubled)
-    same(X, fake.at(theirs.address, X.nbytes).view("f4").reshape(X.shape))
+    same(X * 2, double)
+    same(X, fake.at(lender.address, X.nbytes).view("f4").reshape(X.shape))
 
 
-def test_a_copy_on_the_device_may_be_asked_for(place: Device, fake: FakeCuda):
-    theirs = Lender(fake)
+def test_a_copy_on_the_device_can_be_requested(place: Device, fake: FakeCuda):
+    lender = Lender(fake)
     del fake.log[:]
 
-    ours = rnp.from_dlpack(theirs, copy=True)
+    ours = rnp.from_dlpack(lender, copy=True)
 
     assert "dtod" in fake.log
     assert not {"htod", "dtoh"} & set(fake.log)
-    assert ours.__cuda_array_interface__["data"][0] != theirs.address
+    assert ours.__cuda_array_interface__["data"][0] != lender.address
     same(X, ours)
 
 
 def test_memory_with_gaps_is_refused(place: Device, fake: FakeCuda):
-    theirs = Lender(fake)
-    theirs.steps = (1, 3)
+    lender = Lender(fake)
+    lender.steps = (1, 3)
 
     with pytest.raises(DeviceError, match=r"(?s)elements are not dense \(strides \(1, 3\)\).*contiguous"):
-        rnp.from_dlpack(theirs)
+        rnp.from_dlpack(lender)
 
 
 def test_an_array_of_nothing_is_borrowed(place: Device, fake: FakeCuda):
@@ -166,14 +166,14 @@ def test_without_a_stream_the_host_waits(place: Device, fake: FakeCuda):
     assert fake.waits == []
 
 
-def test_nobody_waits_where_that_is_asked_for(place: Device, fake: FakeCuda):
+def test_a_consumer_can_ask_for_no_synchronization(place: Device, fake: FakeCuda):
     on(place).__dlpack__(stream=-1)
 
     assert fake.queue
     assert fake.waits == []
 
 
-def test_memory_that_was_lent_serves_again_only_when_all_streams_have_been_waited_for(place: Device, fake: FakeCuda):
+def test_lent_memory_is_reused_only_after_all_streams_are_synchronized(place: Device, fake: FakeCuda):
     x = on(place)
     memory, loan = dlpack.borrow(x.__dlpack__(max_version=(1, 0)))
     del x, loan

@@ -25,17 +25,17 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     return fake
 
 
-def load(monkeypatch: pytest.MonkeyPatch, *installed: str) -> Any:
+def load(monkeypatch: pytest.MonkeyPatch, *packages: str) -> Any:
     """The driver where some modules are installed."""
     module = SimpleNamespace(init=lambda: None)
-    monkeypatch.setattr(devices, "find_spec", lambda name: name if name in installed else None)
+    monkeypatch.setattr(devices, "find_spec", lambda name: name if name in packages else None)
     monkeypatch.setattr(devices, "import_module", lambda name: module if name == "pycuda.driver" else None)
     monkeypatch.setattr(devices, "call", lambda name, *arguments: None)
-    loaded = devices.load.__wrapped__()
-    return "pycuda" if loaded is module else loaded
+    driver = devices.load.__wrapped__()
+    return "pycuda" if driver is module else driver
 
 
-def test_pycuda_serves_where_it_is_installed(monkeypatch: pytest.MonkeyPatch):
+def test_pycuda_is_used_if_it_is_installed(monkeypatch: pytest.MonkeyPatch):
     assert load(monkeypatch, "pycuda") == "pycuda"
 
 
@@ -43,7 +43,7 @@ def test_cuda_bindings_serve_where_pycuda_is_not_installed(monkeypatch: pytest.M
     assert isinstance(load(monkeypatch), by_bindings.BindingsDriver)
 
 
-def test_a_machine_without_pycuda_is_no_reason_against_cuda(monkeypatch: pytest.MonkeyPatch):
+def test_cuda_works_without_pycuda(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(devices, "find_spec", lambda name: None if name == "pycuda" else name)
     monkeypatch.setattr(devices.ctypes, "CDLL", lambda *arguments: None)
     monkeypatch.setattr(devices, "_library", lambda: "libcuda.so.1")
@@ -83,12 +83,12 @@ def test_a_full_device_is_a_memory_error_and_full_host_memory_is_not(fake: FakeC
         bound.pagelocked_empty(8, np.uint8)
 
 
-def test_events_are_destroyed_when_nobody_holds_them(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch):
-    destroyed: list[int] = []
-    monkeypatch.setattr(fake.bindings, "cuEventDestroy", lambda handle: destroyed.append(handle) or (0,))
+def test_events_without_a_reference_are_destroyed(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch):
+    handles: list[int] = []
+    monkeypatch.setattr(fake.bindings, "cuEventDestroy", lambda handle: handles.append(handle) or (0,))
 
     event = by_bindings.BindingsDriver().Event()
-    assert destroyed == []
+    assert handles == []
     del event
 
-    assert len(destroyed) == 1
+    assert len(handles) == 1

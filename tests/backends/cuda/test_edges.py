@@ -70,19 +70,19 @@ def test_any_order_that_edges_allow_computes_the_same(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_edge_says_what_others_say(seed: int):
+def test_no_edge_is_implied_by_others(seed: int):
     before = waits(drawn(random.Random(seed), 50))
-    reached: list[set[int]] = []
+    ancestors: list[set[int]] = []
     for edges in before:
-        reached.append(set(edges).union(*(reached[k] for k in edges)))
-        assert all(k not in reached[other] for k in edges for other in edges)
+        ancestors.append(set(edges).union(*(ancestors[k] for k in edges)))
+        assert all(k not in ancestors[other] for k in edges for other in edges)
 
 
-def test_steps_that_only_read_alike_wait_for_nothing():
+def test_steps_that_only_read_the_same_memory_wait_for_nothing():
     assert waits([(X, written(Y)), (X, written(Z))]) == [(), ()]
 
 
-def test_who_reads_what_was_written_waits_and_who_writes_what_was_read():
+def test_a_reader_waits_for_the_writer_and_a_writer_for_the_readers():
     assert waits([(X, written(Y)), (Y, written(Z)), (written(X),), (written(Y),)]) == [(), (0,), (0,), (1,)]
 
 
@@ -95,7 +95,7 @@ def test_a_chain_is_a_chain_however_long():
     assert waits([(written(X),)] * (2 * WINDOW)) == [(), *((k,) for k in range(2 * WINDOW - 1))]
 
 
-def test_what_nobody_knows_stands_between_all_before_and_all_behind():
+def test_a_step_of_unknown_memory_waits_for_all_before_and_all_after_wait_for_it():
     assert waits([(X,), (Y,), None, (X,), (Y,)]) == [(), (), (0, 1), (2,), (2,)]
 
 

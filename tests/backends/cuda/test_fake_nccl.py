@@ -72,7 +72,7 @@ def two() -> Two:
     return Two()
 
 
-def test_what_is_allowed_is_done_when_the_streams_come_to_it(two: Two):
+def test_a_legal_collective_runs_when_its_streams_reach_it(two: Two):
     with two.library.grouped():
         two.all_reduce(0)
         two.all_reduce(1)
@@ -214,14 +214,14 @@ def test_streams_that_wait_for_each_other_hang(two: Two):
         two.all_reduce(1)
     first, second = two.machine.devices[:2]
     first.enqueue(lambda: None)
-    second.queue.insert(0, first.drain)  # for what comes after the meeting
+    second.queue.insert(0, first.drain)  # for the commands after the meeting
 
     with pytest.raises(AssertionError, match="wait for each other"):
         first.drain()
 
 
 def test_an_abort_ends_what_a_device_waits_for(two: Two):
-    two.nccl.started = 1
+    two.nccl.start_limit = 1
     with pytest.raises(Refused, match="unhandled cuda error"):
         grouped(lambda t: t.all_reduce(0), lambda t: t.all_reduce(1))(two)
     with pytest.raises(Hang):

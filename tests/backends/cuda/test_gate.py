@@ -31,7 +31,7 @@ def test_a_gate_is_closed_within_and_open_afterwards(device: Any, fake: FakeCuda
         assert number_at(word) == number
 
 
-def test_a_gate_opens_though_something_is_raised_within(device: Any, fake: FakeCuda):
+def test_a_gate_opens_even_if_its_block_raises(device: Any, fake: FakeCuda):
     gate = Gate(device)
     with pytest.raises(KeyboardInterrupt), gate.closed():
         raise KeyboardInterrupt
@@ -40,7 +40,7 @@ def test_a_gate_opens_though_something_is_raised_within(device: Any, fake: FakeC
     assert number_at(word) == number
 
 
-def test_a_gate_goes_on_past_the_largest_number(device: Any, fake: FakeCuda):
+def test_a_gate_counter_wraps_past_the_largest_number(device: Any, fake: FakeCuda):
     gate = Gate(device)
     gate._word[0] = 2**32 - 1
     with gate.closed():
@@ -50,12 +50,12 @@ def test_a_gate_goes_on_past_the_largest_number(device: Any, fake: FakeCuda):
     assert number_at(word) == number == 0
 
 
-def test_a_launch_is_measured_behind_a_closed_gate(device: Any, fake: FakeCuda):
-    lowered = stages(program_of(lambda x: x + 1.0, f32(8)), cuda_fake.TARGET)
-    device.record(lowered.plan)  # which lets the driver know its kernels
+def test_a_launch_is_measured_while_its_gate_is_closed(device: Any, fake: FakeCuda):
+    lowering = stages(program_of(lambda x: x + 1.0, f32(8)), cuda_fake.TARGET)
+    device.record(lowering.plan)  # which lets the driver know its kernels
     with rune.configure(cache_dir=""):
-        timed = device.record_timed(lowered.plan, StepMeter(lowered, "cuda:0"))
+        executable = device.record_timed(lowering.plan, StepMeter(lowering, "cuda:0"))
     with rune.debug.profile():
-        timed([device.copy_in(np.ones(8, np.float32))])
+        executable([device.copy_in(np.ones(8, np.float32))])
 
     assert len(fake.gates) == 1

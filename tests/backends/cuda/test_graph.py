@@ -1,7 +1,7 @@
-"""CUDA graphs as data: what a concrete plan becomes before any driver is asked.
+"""CUDA graphs as data: the graph of a concrete plan, before any call of a driver.
 
 Nodes, the table of arguments, launch shapes, and what has to be left to the host. That the nodes
-compute what the plan says is tested in test_cuda.py, over a driver that does not exist.
+compute the right results is tested in test_cuda.py, with a fake driver.
 """
 
 from __future__ import annotations
@@ -172,42 +172,42 @@ def test_the_table_holds_addresses_then_sizes():
     ("points", "shape"), [(0, (0, 32)), (1, (1, 32)), (300, (5, 64)), (5000, (20, 256)), (1 << 30, (1 << 22, 256))]
 )
 def test_a_small_grid_is_spread_over_the_cores(points: int, shape: tuple[int, int]):
-    rendered = render(example("elementwise"), CUDA_C)
+    source = render(example("elementwise"), CUDA_C)
 
-    assert geometry(rendered, {"n": points}, cores=4) == shape
+    assert geometry(source, {"n": points}, cores=4) == shape
 
 
-def test_a_long_launch_is_kernels_one_behind_the_other_where_a_watchdog_counts():
+def test_a_long_launch_is_split_into_successive_kernels_under_a_watchdog():
     n = rune.dims.symbol("n", 1, 1 << 20)
     plan = plan_for(lambda x: rnp.sin(x) + x, f32(n))
     concrete_plan = concrete(plan, size_values(plan, ((100_000,),)))
     (name,) = plan.kernels
-    rendered = {name: render(plan.kernels[name], CUDA_C_IN_PARTS)}
+    source = {name: render(plan.kernels[name], CUDA_C_IN_PARTS)}
     (step,) = concrete_plan.steps
     assert isinstance(step, ConcreteStep)
-    undivided = Recorder(rendered, concrete_plan.sizes, 4).kernels(step)
+    in_one_piece = Recorder(source, concrete_plan.sizes, 4).kernels(step)
     division = Division({name: 1000}, 300)
-    kernels = Recorder(rendered, concrete_plan.sizes, 4, division=division).kernels(step)
+    kernels = Recorder(source, concrete_plan.sizes, 4, division=division).kernels(step)
 
     assert len(kernels) >= 3
-    assert sum(k.blocks[0] for k in kernels) == undivided[0].blocks[0]
+    assert sum(k.blocks[0] for k in kernels) == in_one_piece[0].blocks[0]
     assert [k.first for k in kernels] == [*np.cumsum([0, *[k.blocks[0] for k in kernels[:-1]]])]
     assert [k.arguments(4096, {}) for k in kernels] == [(4096 + 8 * k.word, k.first) for k in kernels]
     assert waits([k.touches for k in kernels]) == [(), *((k,) for k in range(len(kernels) - 1))]
 
 
 def test_a_kernel_without_grid_axes_is_one_thread():
-    rendered = render(example("scatter"), CUDA_C)
+    source = render(example("scatter"), CUDA_C)
 
-    assert geometry(rendered, {"n": 50}, cores=4) == (1, 1)
+    assert geometry(source, {"n": 50}, cores=4) == (1, 1)
 
 
 def test_a_workgroup_is_a_block_and_too_many_blocks_are_refused():
-    rendered = render(example("workgroup"), CUDA_C)
+    source = render(example("workgroup"), CUDA_C)
 
-    assert geometry(rendered, {}, cores=4) == (4, 8)
+    assert geometry(source, {}, cores=4) == (4, 8)
     with pytest.raises(DeviceError, match="cuda: cannot launch run_reverse over 2147483648 points"):
-        geometry(replace(rendered, grid=(MOST_BLOCKS + 1,)), {}, cores=4)
+        geometry(replace(source, grid=(MOST_BLOCKS + 1,)), {}, cores=4)
 
 
 def test_code_is_made_for_the_device_or_for_an_older_one_or_is_left_to_the_driver():

@@ -1,6 +1,6 @@
-"""What goes wrong between CUDA devices: nobody waits for ever, and nobody gets numbers of nothing.
+"""Failures between CUDA devices: no thread waits for ever, and no failed sum gives numbers.
 
-The machine and the NCCL are stand-ins; a stream that would wait for ever is an error of the test.
+The machine and NCCL are stand-ins; a stream that would wait for ever is an error of the test.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def lose(machine: Machine, number: int) -> None:
 
 
 def test_a_call_that_nccl_refuses_is_an_error_and_the_next_one_works(parts: Parts):
-    parts.nccl.refused["ncclAllReduce"] = UNHANDLED
+    parts.nccl.refusals["ncclAllReduce"] = UNHANDLED
     with pytest.raises(CollectiveError, match=r"psum over 'a': cannot go on .*ncclAllReduce: unhandled cuda error"):
         parts.sum()
 
@@ -70,7 +70,7 @@ def test_a_call_that_nccl_refuses_is_an_error_and_the_next_one_works(parts: Part
 
 
 def test_a_group_that_starts_on_some_devices_only_is_ended_on_them(parts: Parts):
-    parts.nccl.started = 1
+    parts.nccl.start_limit = 1
     with pytest.raises(CollectiveError, match="ncclGroupEnd: unhandled cuda error"):
         parts.sum()
 
@@ -80,7 +80,7 @@ def test_a_group_that_starts_on_some_devices_only_is_ended_on_them(parts: Parts)
 def test_results_of_earlier_runs_survive_a_refusal(parts: Parts):
     parts.pause()
     earlier = parts.sum()
-    parts.nccl.started = 2  # time goes by again from that error on
+    parts.nccl.start_limit = 2  # time goes by again from that error on
     with pytest.raises(CollectiveError):
         parts.sum(X + 1)
 
@@ -88,7 +88,7 @@ def test_results_of_earlier_runs_survive_a_refusal(parts: Parts):
 
 
 def test_communicators_that_cannot_be_made_are_an_error_and_are_tried_again(parts: Parts):
-    parts.nccl.refused["ncclCommInitAll"] = UNHANDLED
+    parts.nccl.refusals["ncclCommInitAll"] = UNHANDLED
     with pytest.raises(CollectiveError, match="ncclCommInitAll: unhandled cuda error"):
         parts.sum()
 
@@ -105,7 +105,7 @@ def test_an_error_in_the_middle_of_a_collective_ends_the_wait(parts: Parts):
     assert parts.nccl.log.count("ncclCommAbort") == 3
 
 
-def test_whoever_waits_for_a_lost_device_is_told_so(parts: Parts):
+def test_every_thread_that_waits_for_a_lost_device_gets_an_error(parts: Parts):
     parts.pause()
     y = parts.sum()
     lose(parts.machine, 1)
@@ -115,7 +115,7 @@ def test_whoever_waits_for_a_lost_device_is_told_so(parts: Parts):
     assert parts.nccl.log.count("ncclCommAbort") == 3
 
 
-def test_what_was_computed_from_nothing_is_never_read(parts: Parts):
+def test_results_computed_from_a_failed_collective_are_never_read(parts: Parts):
     parts.pause()
     y = parts.sum()
     z = parts.sine(y)
@@ -129,7 +129,7 @@ def test_what_was_computed_from_nothing_is_never_read(parts: Parts):
                 np.asarray(shard.data)
 
 
-def test_results_that_are_there_can_be_read_though_another_device_is_lost(parts: Parts):
+def test_existing_results_can_be_read_even_if_another_device_is_lost(parts: Parts):
     y = parts.sum()
     parts.devices[0].backend.synchronize()
     lose(parts.machine, 1)

@@ -56,7 +56,7 @@ def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
     same(data, fake.at(BASE, data.size))
 
 
-def test_a_copy_to_the_host_is_under_way_while_the_host_goes_on(device: Any, fake: FakeCuda):
+def test_a_copy_to_the_host_runs_while_the_host_continues(device: Any, fake: FakeCuda):
     x = device.copy_in(np.arange(6, dtype=np.float32))
 
     finish = device.start_copy_out(x, x.type)
@@ -65,7 +65,7 @@ def test_a_copy_to_the_host_is_under_way_while_the_host_goes_on(device: Any, fak
     same(np.arange(6, dtype=np.float32), finish())
 
 
-def test_a_fetched_array_is_as_it_was_when_the_copy_began(device: Any):
+def test_a_fetched_array_has_its_values_from_when_the_copy_began(device: Any):
     x = device.copy_in(np.arange(6, dtype=np.float32))
 
     finish = device.start_copy_out(x, x.type)
@@ -74,7 +74,7 @@ def test_a_fetched_array_is_as_it_was_when_the_copy_began(device: Any):
     same(np.arange(6, dtype=np.float32), finish())
 
 
-def test_any_number_of_copies_may_be_under_way_and_be_waited_for_in_any_order(device: Any):
+def test_any_number_of_copies_may_be_pending_and_awaited_in_any_order(device: Any):
     count = 2 * MOST_ARRIVING[SIZES[0]] + 3
     arrays = [device.copy_in(np.full(4, k, np.float32)) for k in range(count)]
 
@@ -97,25 +97,25 @@ def test_an_array_larger_than_the_pinned_pieces_is_fetched_in_pieces(fake: FakeC
     assert [len(ring.pieces) for ring in staging._arriving] == [1, MOST_ARRIVING[SIZES[-1]]]
 
 
-def test_a_thread_that_waits_for_the_device_keeps_nobody_from_sending(device: Any, fake: FakeCuda):
+def test_a_thread_that_waits_for_the_device_does_not_block_senders(device: Any, fake: FakeCuda):
     x = device.copy_in(np.arange(6, dtype=np.float32))
     finish = device.start_copy_out(x, x.type)
-    sent: list[Any] = []
+    buffers: list[Any] = []
 
     def settle() -> None:
-        sent.append(device.copy_in(np.ones(3, np.float32)))
+        buffers.append(device.copy_in(np.ones(3, np.float32)))
 
     device.staging._settle = settle
     finish()
-    assert len(sent) == 1
+    assert len(buffers) == 1
 
 
 def test_out_of_memory_names_the_largest_live_buffers(device: Any):
     big = device.copy_in(np.zeros(1 << 24, np.uint8))
 
-    with pytest.raises(OutOfMemory, match=r"cannot allocate 67108864 B on cuda:0 \(used") as caught:
+    with pytest.raises(OutOfMemory, match=r"cannot allocate 67108864 B on cuda:0 \(used") as error:
         device.alloc(ArrayType((1 << 24,), dtypes.f32))
-    assert "largest live buffers: u8[16777216]" in str(caught.value)
+    assert "largest live buffers: u8[16777216]" in str(error.value)
     assert big.shape == (1 << 24,)
 
 
@@ -161,6 +161,6 @@ def test_another_patch_of_the_compiler_finds_nothing_of_the_cache(
         monkeypatch.setattr(cuda, "compile_source", lambda source, name, arch: b"1: compiled again")
         device.build("code", "f", "sm_90")
         monkeypatch.setattr(cuda, "full_version", lambda: "13.5.38")
-        again = device.build("code", "f", "sm_90")
+        executable = device.build("code", "f", "sm_90")
 
-    assert again.image == b"1: compiled again"
+    assert executable.image == b"1: compiled again"

@@ -1,7 +1,7 @@
 """Collectives of CUDA devices through NCCL: values, who goes which way, and what is refused.
 
 Four devices that do not exist (fake_machine.py) and an NCCL that checks every call (fake_nccl.py);
-NumPy says what is right. Work waits on the streams until somebody asks for it, so what is enqueued
+NumPy is the oracle. Work waits on the streams until somebody asks for it, so what is enqueued
 in a wrong order gives wrong numbers.
 """
 
@@ -37,21 +37,21 @@ def there() -> Iterator[tuple[Machine, list[Device], FakeNccl]]:
 
 
 @pytest.fixture
-def machine(there: tuple[Machine, list[Device], FakeNccl]) -> Machine:
-    return there[0]
+def machine(setting: tuple[Machine, list[Device], FakeNccl]) -> Machine:
+    return setting[0]
 
 
 @pytest.fixture
-def devices(there: tuple[Machine, list[Device], FakeNccl]) -> list[Device]:
-    return there[1]
+def devices(setting: tuple[Machine, list[Device], FakeNccl]) -> list[Device]:
+    return setting[1]
 
 
 @pytest.fixture
-def nccl(there: tuple[Machine, list[Device], FakeNccl]) -> Iterator[FakeNccl]:
-    del there[2].log[:]
-    yield there[2]
-    assert there[2].problems == []
-    assert there[0].depths() == [0] * 4
+def nccl(setting: tuple[Machine, list[Device], FakeNccl]) -> Iterator[FakeNccl]:
+    del setting[2].log[:]
+    yield setting[2]
+    assert setting[2].problems == []
+    assert setting[0].depths() == [0] * 4
 
 
 def on_devices(devices: Sequence[Device], body: Any, shape: Any = None, names: Any = ("a",)) -> Any:
@@ -92,12 +92,12 @@ def test_collectives_need_no_host(nccl: FakeNccl, devices: list[Device], machine
 def test_sums_of_any_number_of_devices_are_sums(nccl: FakeNccl, devices: list[Device], count: int):
     x = DRAW.normal(size=(count, 7)).astype("f")
 
-    summed = each(devices[:count], lambda v: lax.psum(v, "a"), x)
-    np.testing.assert_allclose(summed, np.broadcast_to(x.sum(0), x.shape), rtol=1e-5, atol=1e-5)
+    sums = each(devices[:count], lambda v: lax.psum(v, "a"), x)
+    np.testing.assert_allclose(sums, np.broadcast_to(x.sum(0), x.shape), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.i8, dtypes.u8, dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64])
-def test_sums_and_extremes_of_integers_are_numpys(nccl: FakeNccl, devices: list[Device], dtype: np.dtype):
+def test_sums_and_extremes_of_integers_agree_with_numpy(nccl: FakeNccl, devices: list[Device], dtype: np.dtype):
     info = np.iinfo(dtype)
     x = DRAW.integers(info.min, info.max, size=(4, 50), dtype=dtype, endpoint=True)
 
@@ -115,9 +115,9 @@ def test_sums_of_floats_and_complex_numbers_are_sums(nccl: FakeNccl, devices: li
     )
 
     with rune.configure(x64=True):
-        summed = each(devices, lambda v: lax.psum(v, "a"), x)
-    wanted = np.broadcast_to(x.astype("c16").sum(0), x.shape)
-    np.testing.assert_allclose(summed.astype("c16"), wanted, rtol=0.1 if dtype in ("f2", "bf16") else 1e-5, atol=0.05)
+        sums = each(devices, lambda v: lax.psum(v, "a"), x)
+    reference = np.broadcast_to(x.astype("c16").sum(0), x.shape)
+    np.testing.assert_allclose(sums.astype("c16"), reference, rtol=0.1 if dtype in ("f2", "bf16") else 1e-5, atol=0.05)
     assert "ncclAllReduce" in nccl.log
 
 
@@ -127,15 +127,15 @@ def test_blocks_that_move_arrive_whole(nccl: FakeNccl, devices: list[Device], dt
     senders = {3: 0, 1: 3, 2: 2}
 
     for axis in range(3):
-        gathered = each(devices, lambda v, axis=axis: lax.all_gather(v, "a", axis=axis), x)
-        np.testing.assert_array_equal(gathered, np.broadcast_to(np.stack([*x], axis), gathered.shape))
+        rows = each(devices, lambda v, axis=axis: lax.all_gather(v, "a", axis=axis), x)
+        np.testing.assert_array_equal(rows, np.broadcast_to(np.stack([*x], axis), rows.shape))
     for concat in range(3):
-        exchanged = each(devices, lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat), x)
-        np.testing.assert_array_equal(exchanged, [np.stack([*x[:, n]], concat) for n in range(4)])
+        exchange = each(devices, lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat), x)
+        np.testing.assert_array_equal(exchange, [np.stack([*x[:, n]], concat) for n in range(4)])
     back = each(devices, lambda v: lax.all_to_all(rnp.moveaxis(v, 0, 2), "a", 2, 1), x)
     np.testing.assert_array_equal(back, [np.stack([*x[:, n]], 1) for n in range(4)])
-    permuted = each(devices, lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]), x)
-    np.testing.assert_array_equal(permuted, [x[senders[n]] if n in senders else 0 * x[n] for n in range(4)])
+    permutation = each(devices, lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]), x)
+    np.testing.assert_array_equal(permutation, [x[senders[n]] if n in senders else 0 * x[n] for n in range(4)])
     assert {"ncclAllGather", "ncclSend", "ncclRecv"} <= set(nccl.log)
     assert "ncclAllReduce" not in nccl.log
 
@@ -145,19 +145,19 @@ def test_scattered_sums_are_the_parts_of_the_sum(nccl: FakeNccl, devices: list[D
     x = DRAW.normal(size=(4, 3, 4, 5)).astype("f")
     x = np.moveaxis(x, 2, 1 + axis)
 
-    scattered = each(devices, lambda v: lax.psum_scatter(v, "a", scatter_dimension=axis), np.ascontiguousarray(x))
-    np.testing.assert_allclose(scattered, np.moveaxis(x.sum(0), axis, 0), rtol=1e-5, atol=1e-5)
+    parts = each(devices, lambda v: lax.psum_scatter(v, "a", scatter_dimension=axis), np.ascontiguousarray(x))
+    np.testing.assert_allclose(parts, np.moveaxis(x.sum(0), axis, 0), rtol=1e-5, atol=1e-5)
     assert "ncclReduceScatter" in nccl.log
 
 
-def test_groups_of_an_axis_have_communicators_of_their_own(nccl: FakeNccl, devices: list[Device]):
+def test_groups_of_an_axis_have_their_own_communicators(nccl: FakeNccl, devices: list[Device]):
     x = DRAW.normal(size=(4, 6)).astype("f")
 
-    summed = each(devices, lambda v: lax.psum(v, "a", axis_index_groups=GROUPS), x)
-    gathered = each(devices, lambda v: lax.all_gather(v, "a", axis=1, axis_index_groups=GROUPS), x)
+    sums = each(devices, lambda v: lax.psum(v, "a", axis_index_groups=GROUPS), x)
+    rows = each(devices, lambda v: lax.all_gather(v, "a", axis=1, axis_index_groups=GROUPS), x)
     for group in GROUPS:
-        np.testing.assert_allclose(summed[group], np.broadcast_to(x[group].sum(0), (2, 6)), rtol=1e-5, atol=1e-5)
-        np.testing.assert_array_equal(gathered[group], np.broadcast_to(x[group].T, (2, 6, 2)))
+        np.testing.assert_allclose(sums[group], np.broadcast_to(x[group].sum(0), (2, 6)), rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(rows[group], np.broadcast_to(x[group].T, (2, 6, 2)))
     assert nccl.log.count("ncclCommInitAll") == 2
 
 
@@ -167,9 +167,9 @@ def test_both_axes_of_a_mesh_meet(nccl: FakeNccl, devices: list[Device]):
 
     x = DRAW.normal(size=(4, 3)).astype("f")
     grid = x.reshape(2, 2, 3)
-    wanted = 10 * grid.sum(0, keepdims=True) + grid[:, ::-1] + grid.sum((0, 1))
+    reference = 10 * grid.sum(0, keepdims=True) + grid[:, ::-1] + grid.sum((0, 1))
     result = np.asarray(on_devices(devices, body, (2, 2), ("a", "b"))(x))
-    np.testing.assert_allclose(result, wanted.reshape(4, 3), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(result, reference.reshape(4, 3), rtol=1e-5, atol=1e-5)
 
 
 def test_several_operands_are_one_group_of_calls(nccl: FakeNccl, devices: list[Device]):
@@ -192,8 +192,8 @@ def test_loops_and_branches_meet_as_often_as_they_run(nccl: FakeNccl, devices: l
 
     x = DRAW.normal(size=(4, 3)).astype("f")
     mean = x.mean(0)
-    wanted = (np.flip(mean) + 1.5) * 2**10
-    np.testing.assert_allclose(each(devices, body, x), np.broadcast_to(wanted, x.shape), rtol=1e-5, atol=1e-5)
+    reference = (np.flip(mean) + 1.5) * 2**10
+    np.testing.assert_allclose(each(devices, body, x), np.broadcast_to(reference, x.shape), rtol=1e-5, atol=1e-5)
 
 
 def test_a_gradient_through_a_collective_is_right(nccl: FakeNccl, devices: list[Device]):
@@ -230,14 +230,14 @@ def test_extremes_of_floats_keep_nan_by_way_of_the_host_and_the_rest_goes_on_the
     assert nccl.log.count("ncclAllReduce") == 4
 
 
-def test_what_only_the_host_adds_up_is_right_too(nccl: FakeNccl, devices: list[Device]):
+def test_sums_in_dtypes_that_nccl_lacks_are_right_too(nccl: FakeNccl, devices: list[Device]):
     x = DRAW.integers(-(2**15), 2**15, size=(4, 9)).astype("i2")
 
     np.testing.assert_array_equal(each(devices, lambda v: lax.psum(v, "a"), x)[1], x.sum(0, dtype="i2"))
     assert "ncclAllReduce" not in nccl.log
 
 
-def test_a_program_that_calls_python_meets_at_the_table(nccl: FakeNccl, devices: list[Device]):
+def test_devices_of_a_program_that_calls_python_rendezvous_at_the_table(nccl: FakeNccl, devices: list[Device]):
     x = np.arange(8, dtype="f").reshape(4, 2)
 
     result = each(devices, lambda v: lax.psum(rune.pure_callback(np.negative, v, v), "a"), x)
@@ -246,10 +246,10 @@ def test_a_program_that_calls_python_meets_at_the_table(nccl: FakeNccl, devices:
 
 
 def test_devices_of_several_makers_meet_at_the_table(nccl: FakeNccl, devices: list[Device]):
-    mixed = [devices[0], rune.devices()[0], devices[1]]
+    mesh_devices = [devices[0], rune.devices()[0], devices[1]]
     x = np.arange(6, dtype="f").reshape(3, 2)
 
-    np.testing.assert_array_equal(each(mixed, lambda v: lax.psum(v, "a"), x)[1], x.sum(0))
+    np.testing.assert_array_equal(each(mesh_devices, lambda v: lax.psum(v, "a"), x)[1], x.sum(0))
     assert "ncclGroupStart" not in nccl.log
 
 
@@ -261,7 +261,7 @@ def test_without_the_library_devices_meet_at_the_table(nccl: FakeNccl, devices: 
     assert "ncclGroupStart" not in nccl.log
 
 
-def test_a_profiled_program_meets_at_the_table(nccl: FakeNccl, devices: list[Device]):
+def test_devices_of_a_profiled_program_rendezvous_at_the_table(nccl: FakeNccl, devices: list[Device]):
     x = np.arange(8, dtype="f").reshape(4, 2)
     f = on_devices(devices, lambda v: lax.psum(v, "a") + 2)
     f(x)  # which lets the driver know its kernels
@@ -286,13 +286,11 @@ def test_threads_may_run_programs_on_overlapping_meshes_at_once(nccl: FakeNccl, 
 
     with ThreadPoolExecutor(4) as pool:
         for d, f in [(d, pool.submit(job)) for _ in range(3) for d, job in zip(meshes, jobs, strict=True)]:
-            wanted = x[: len(d)].sum(0) * sum(range(len(d)))
-            np.testing.assert_array_equal(f.result(120)[0], wanted)
+            reference = x[: len(d)].sum(0) * sum(range(len(d)))
+            np.testing.assert_array_equal(f.result(120)[0], reference)
 
 
-def test_a_context_is_current_only_while_a_device_is_told_something(
-    nccl: FakeNccl, devices: list[Device], machine: Machine
-):
+def test_no_context_stays_current_on_a_thread_after_its_calls(nccl: FakeNccl, devices: list[Device], machine: Machine):
     depths: list[list[int]] = []
 
     def work() -> None:
@@ -308,7 +306,7 @@ def test_a_context_is_current_only_while_a_device_is_told_something(
 # --- errors -----------------------------------------------------------------------------------
 
 
-def test_devices_that_call_other_collectives_are_told_so(nccl: FakeNccl, devices: list[Device]):
+def test_devices_that_call_different_collectives_get_an_error(nccl: FakeNccl, devices: list[Device]):
     def body(v: Any) -> Any:
         return lax.cond(
             lax.axis_index("a") == 3, lambda y: lax.psum(y, "a"), lambda y: lax.psum(-lax.pmin(y, "a"), "a"), v
@@ -319,7 +317,7 @@ def test_devices_that_call_other_collectives_are_told_so(nccl: FakeNccl, devices
     assert "ncclGroupStart" not in nccl.log
 
 
-def test_operands_of_other_types_are_told_so(nccl: FakeNccl, devices: list[Device]):
+def test_operands_of_different_types_get_an_error(nccl: FakeNccl, devices: list[Device]):
     def body(v: Any) -> Any:
         return lax.cond(lax.axis_index("a") == 1, lambda y: lax.psum(y[:1], "a")[0], lambda y: lax.psum(y, "a")[0], v)
 
@@ -363,7 +361,7 @@ def test_the_same_code_is_compiled_once_for_devices_of_one_kind(
     assert len(machine.modules) == before + 1
 
 
-def test_an_array_on_each_device_is_computed_with_there(devices: list[Device]):
+def test_an_array_is_computed_with_on_its_own_device(devices: list[Device]):
     for number, device in enumerate(devices):
         x = rune.device_put(np.full(3, number, "f"), device)
         np.testing.assert_array_equal(np.asarray(rune.jit(rnp.cos)(x)), np.cos(np.full(3, number, "f")))

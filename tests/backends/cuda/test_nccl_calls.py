@@ -28,7 +28,7 @@ def part(collective: CollectiveCall, *shape: int, dtype: np.dtype = dtypes.f32, 
     return calls.part(collective, ArrayType(shape, dtype), place, size)
 
 
-def test_a_sum_is_one_all_reduce_where_the_array_lies():
+def test_a_sum_is_one_all_reduce_in_place():
     assert part(call("psum"), 3, 5) == Part((AllReduce(15, DataType.FLOAT32, Operation.SUM),))
 
 
@@ -41,7 +41,7 @@ def test_signed_sums_are_unsigned_ones_and_extremes_keep_the_sign():
     assert part(call("pmax"), 3, dtype=dtypes.i32).calls == (AllReduce(3, DataType.INT32, Operation.MAX),)
 
 
-def test_along_the_first_axis_nothing_is_laid_out_anew():
+def test_along_the_first_axis_nothing_is_transposed():
     assert part(call("all_gather", axis=0, lanes=2), 3, 5) == Part((AllGather(60),))
     assert part(call("psum_scatter", scatter_axis=0, lanes=2), 2, 5) == Part((ReduceScatter(5, DataType.FLOAT32),))
     exchange = part(call("all_to_all", split_axis=0, concat_axis=0, lanes=2), 2, 5)
@@ -50,8 +50,8 @@ def test_along_the_first_axis_nothing_is_laid_out_anew():
 
 def test_along_another_axis_two_axes_are_swapped_before_or_after():
     assert part(call("all_gather", axis=1, lanes=2), 3, 5) == Part((AllGather(60),), after=Swap(2, 3, 20))
-    scattered = part(call("psum_scatter", scatter_axis=1, lanes=2), 3, 2, 5)
-    assert scattered == Part((ReduceScatter(15, DataType.FLOAT32),), before=Swap(3, 2, 20))
+    scatter = part(call("psum_scatter", scatter_axis=1, lanes=2), 3, 2, 5)
+    assert scatter == Part((ReduceScatter(15, DataType.FLOAT32),), before=Swap(3, 2, 20))
     exchange = part(call("all_to_all", split_axis=2, concat_axis=1, lanes=2), 3, 5, 2)
     assert (exchange.before, exchange.after) == (Swap(15, 2, 4), Swap(2, 3, 20))
 
@@ -67,7 +67,7 @@ def test_a_permutation_sends_and_receives_whole_arrays_or_zeros():
     assert part(call("ppermute", permutation=((1, 1),)), 5) == Part((Send(20, 0, 1), Receive(20, 0, 1)))
 
 
-def test_of_no_elements_there_is_nothing_to_do():
+def test_a_collective_of_no_elements_does_nothing():
     assert part(call("psum"), 0, 5) == Part(())
 
 
@@ -77,7 +77,7 @@ def test_groups_are_those_of_the_axis():
 
 
 @pytest.mark.parametrize("name", ["all_gather", "all_to_all", "ppermute"])
-def test_whatever_only_moves_is_known(name: str):
+def test_collectives_that_only_move_elements_take_every_dtype(name: str):
     everything = [ArrayType((2,), d) for d in (dtypes.bool_, dtypes.i16, dtypes.f8_e4m3, dtypes.c128)]
 
     assert calls.is_known(call(name), everything)
@@ -98,10 +98,10 @@ def test_sums_that_nccl_has_not_or_rounds_otherwise_are_not_known(dtype: np.dtyp
 
 
 def test_a_refusal_has_the_name_of_the_function_and_nccls_words():
-    there = Library({"ncclGroupStart": lambda: 3}, lambda code: b"internal error", "")
+    library = Library({"ncclGroupStart": lambda: 3}, lambda code: b"internal error", "")
 
     with pytest.raises(Refused, match="ncclGroupStart: internal error"):
-        there.call("ncclGroupStart")
+        library.call("ncclGroupStart")
 
 
 def test_a_group_is_left_when_a_call_in_it_fails():

@@ -1,4 +1,4 @@
-"""CUDA: whatever the driver or NVRTC refuses is an error that says what cannot go on."""
+"""CUDA: refusals of the driver and of NVRTC are errors that say what failed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_memory_that_the_driver_refuses_is_a_memory_error(device: Any):
     assert device.copy_in(np.ones(3, np.float32)).shape == (3,)
 
 
-def test_a_plan_without_room_is_made_once_more_when_the_cache_is_empty(device: Any):
+def test_a_plan_that_ran_out_of_memory_is_remade_after_emptying_the_cache(device: Any):
     executable = device.record(plan_for(rnp.sin, f32(4)))
     attempts: list[int] = []
 
@@ -49,8 +49,8 @@ def test_a_context_that_cannot_be_left_is_the_drivers_error(fake: FakeCuda, monk
         raise Error("invalid context")
 
     backend = opened(monkeypatch, fake)
-    with pytest.raises(Error, match="invalid context"), monkeypatch.context() as patched, backend.in_context:
-        patched.setattr(backend.context, "pop", refuse)
+    with pytest.raises(Error, match="invalid context"), monkeypatch.context() as patch, backend.in_context:
+        patch.setattr(backend.context, "pop", refuse)
     fake.context.pop()
 
 

@@ -75,7 +75,7 @@ def doubled(device: opencl.OpenCLBackend) -> Callable[..., Any]:
     return device.record(lower(program, device.target))
 
 
-def test_the_device_says_that_it_can(device: Any):
+def test_the_device_supports_copies_beside_programs(device: Any):
     assert isinstance(device, CopiesAside)
 
 
@@ -132,7 +132,7 @@ def test_a_program_that_does_not_use_it_waits_for_no_copy_that_is_not_joined(dev
     join()
 
 
-def test_memory_that_a_pending_program_reads_is_written_behind_it(device: Any, programs: Gate):
+def test_memory_that_a_pending_program_reads_is_written_after_it(device: Any, programs: Gate):
     run = doubled(device)
     arguments = [at_once(lambda: device.copy_in(X))]
     memory = arguments[0].memory.handle
@@ -148,7 +148,7 @@ def test_memory_that_a_pending_program_reads_is_written_behind_it(device: Any, p
 
 
 @pytest.mark.parametrize("is_joined", [True, False])
-def test_memory_of_a_copy_under_way_is_written_behind_it(device: Any, copies: Gate, is_joined: bool):
+def test_memory_of_a_pending_copy_is_written_after_it(device: Any, copies: Gate, is_joined: bool):
     buffer, join = at_once(lambda: device.copy_in_aside(X))
     memory = buffer.memory.handle
     if is_joined:
@@ -162,7 +162,7 @@ def test_memory_of_a_copy_under_way_is_written_behind_it(device: Any, copies: Ga
     same(np.ones_like(X), device.copy_out(ones, ones.type))
 
 
-def test_a_copy_that_fails_halfway_gives_its_memory_back_behind_what_is_under_way(
+def test_a_copy_that_fails_halfway_frees_its_memory_after_the_pending_commands(
     device: Any, copies: Gate, monkeypatch: pytest.MonkeyPatch
 ):
     x = np.arange(2 * SIZES[1], dtype=np.uint8)
@@ -192,8 +192,8 @@ def test_a_device_without_memory_for_it_is_out_of_memory_and_works_on(device: An
     def refuses(*args: Any) -> None:
         raise device.cl.MemoryError("clEnqueueWriteBuffer failed: MEM_OBJECT_ALLOCATION_FAILURE")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(device.aside._staging, "_send", refuses)
+    with monkeypatch.context() as patch:
+        patch.setattr(device.aside._staging, "_send", refuses)
         with pytest.raises(OutOfMemory, match="cannot allocate 4000 B"):
             device.copy_in_aside(X)
     buffer, join = device.copy_in_aside(X)
@@ -204,9 +204,9 @@ def test_a_device_without_memory_for_it_is_out_of_memory_and_works_on(device: An
 
 def test_a_copy_that_has_failed_is_an_error_where_it_is_joined(device: Any, copies: Gate):
     _, join = device.copy_in_aside(X)
-    lost = device.cl.UserEvent(device.context)
-    lost.set_status(-5)
-    failing = Join(partial(device.aside._join, lost))
+    event = device.cl.UserEvent(device.context)
+    event.set_status(-5)
+    failing = Join(partial(device.aside._join, event))
 
     with pytest.raises(DeviceError, match=r"opencl:0: cannot copy an array to it \(OpenCL says OUT_OF_RESOURCES"):
         failing()
@@ -230,7 +230,7 @@ def test_steps_of_prefetch_go_on_while_the_programs_of_the_device_do_not():
     backend: Any = rune.devices("opencl")[0].backend
     rows = np.random.default_rng(0).standard_normal((6, 311), dtype=np.float32)
     total = rune.jit(lambda x: rnp.sum(x * x, axis=1))
-    list(map(total, data.arrays(rows).batch(2).prefetch("opencl:0")))  # compiled, and the queues are there
+    list(map(total, data.arrays(rows).batch(2).prefetch("opencl:0")))  # compiled, and the queues exist
     backend.synchronize()
 
     gate = Gate(backend, backend.queue)

@@ -34,15 +34,15 @@ OPENCL = "opencl:0"
 
 def python(code: str, **environment: str) -> Any:
     """What a fresh interpreter prints, as JSON."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         cwd=ROOT,
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 # --- parts of a device ------------------------------------------------------------------------
@@ -126,20 +126,20 @@ def compute(device: str = OPENCL) -> np.ndarray:
 
 def test_a_program_is_compiled_once_for_the_next_function_too(tmp_path, builds):
     with rune.configure(cache_dir=str(tmp_path)):
-        first, again = compute(), compute()
+        first, second = compute(), compute()
 
     assert len(builds) == 1
-    close(first, again, ulps=0, why="one binary")
+    close(first, second, ulps=0, why="one binary")
 
 
 def test_a_binary_that_the_driver_refuses_is_compiled_again(tmp_path, builds, monkeypatch):
     with rune.configure(cache_dir=str(tmp_path)):
         first = compute()
         monkeypatch.setattr(disk_cache, "load", lambda key: b"no binary")
-        again = compute()
+        second = compute()
 
     assert len(builds) == 2
-    close(first, again, ulps=0, why="one source")
+    close(first, second, ulps=0, why="one source")
 
 
 def test_switched_off_nothing_is_kept(builds):
@@ -151,25 +151,25 @@ def test_switched_off_nothing_is_kept(builds):
 
 
 @pytest.mark.parametrize("keeps_its_own", [False, True])
-def test_no_binary_is_asked_for_where_none_is_kept(
+def test_no_binary_is_requested_if_none_will_be_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keeps_its_own: bool
 ):
     cl = pytest.importorskip("pyopencl")
-    asked: list[Any] = []
+    queries: list[Any] = []
     original = cl.Program.get_info
 
-    def noted(program: Any, what: Any) -> Any:
-        asked.append(what)
-        return original(program, what)
+    def noted(program: Any, query: Any) -> Any:
+        queries.append(query)
+        return original(program, query)
 
     monkeypatch.setattr(cl.Program, "get_info", noted)
-    opened: Any = device_named(OPENCL).backend
-    platform = opened.device.platform.name
+    backend: Any = device_named(OPENCL).backend
+    platform = backend.device.platform.name
     monkeypatch.setattr(opencl, "CACHING", frozenset({platform} if keeps_its_own else ()))
     with rune.configure(cache_dir=str(tmp_path) if keeps_its_own else ""):
         compute()
 
-    assert cl.program_info.BINARIES not in asked
+    assert cl.program_info.BINARIES not in queries
 
 
 # --- waiting ----------------------------------------------------------------------------------
@@ -206,29 +206,29 @@ def test_a_loop_with_a_condition_waits_once_a_step(reads):
 
 def test_block_until_ready_waits_for_the_queue(monkeypatch):
     x = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(3, np.float32))
-    waited: list[str] = []
+    waits: list[str] = []
     backend = rune.backends.device_named(OPENCL).backend
     original = backend.synchronize
-    monkeypatch.setattr(backend, "synchronize", lambda: (waited.append("queue"), original())[1])
+    monkeypatch.setattr(backend, "synchronize", lambda: (waits.append("queue"), original())[1])
 
     assert x.block_until_ready() is x
     assert rune.block_until_ready({"x": x, "y": 1.0})["x"] is x
-    assert waited == ["queue"] * 2
+    assert waits == ["queue"] * 2
 
 
 # --- memory -----------------------------------------------------------------------------------
 
 
-def test_out_of_memory_in_a_jitted_call_names_what_is_live_and_who_made_it(monkeypatch):
-    held = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(1 << 20, np.float32))
+def test_out_of_memory_in_a_jitted_call_names_the_live_buffers_and_their_origin(monkeypatch):
+    x = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(1 << 20, np.float32))
     shortage.leave(1 << 20, OPENCL, monkeypatch)
 
     def larger(x: Any) -> Any:
         return rnp.concatenate([x, x])
 
-    with pytest.raises(OutOfMemory, match="cannot allocate 8388608 B on opencl:0") as caught:
-        rune.jit(larger)(held)
-    assert "f32[1048576] of lambda (4194304 B, test_device.py:" in caught.value.message
+    with pytest.raises(OutOfMemory, match="cannot allocate 8388608 B on opencl:0") as error:
+        rune.jit(larger)(x)
+    assert "f32[1048576] of lambda (4194304 B, test_device.py:" in error.value.message
 
 
 def test_after_out_of_memory_the_device_works_on(monkeypatch):
@@ -261,13 +261,13 @@ def test_events_of_calls_are_released():
     def body(i: Any, v: Any) -> Any:
         return rnp.flip(v) + i
 
-    looped = rune.jit(lambda x: rune.fori_loop(0, 9, body, x), device=OPENCL)
+    program = rune.jit(lambda x: rune.fori_loop(0, 9, body, x), device=OPENCL)
     x = rune.device_put(np.ones(50, np.float32), OPENCL)
-    looped(x)
+    program(x)
     before = references()
 
     for _ in range(20):
-        looped(x)
+        program(x)
     assert references() == before
 
 
@@ -316,12 +316,12 @@ class Driver:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.refuse: list[tuple[str, int]] = []
         self.functions = functions = backend.functions
-        self.held = [
+        self.callbacks = [
             self._noted("launch", functions.launch, "ppupppupp"),
             self._noted("set_argument", functions.set_argument, "puzp"),
             self._noted("flush", functions.flush, "p"),
         ]
-        addresses = {name: ctypes.cast(f, ctypes.c_void_p).value for name, f in self.held}
+        addresses = {name: ctypes.cast(f, ctypes.c_void_p).value for name, f in self.callbacks}
         backend.functions = replace(functions, **addresses)
 
     def _noted(self, name: str, address: int, letters: str) -> tuple[str, Any]:
@@ -366,15 +366,15 @@ def test_arguments_are_set_again_only_where_memory_changed():
     backend, driver = opened()
     executable, x, _ = recorded(backend, twice_summed, 64)
     (first,) = executable([x])
-    wanted = fetched(backend, first)
+    reference = fetched(backend, first)
     driver.calls.clear()
     (second,) = executable([x])  # another result
-    close(wanted, fetched(backend, second), ulps=0, why="the same program")
-    close(wanted, fetched(backend, first), ulps=0, why="nothing wrote it")
+    close(reference, fetched(backend, second), ulps=0, why="the same program")
+    close(reference, fetched(backend, first), ulps=0, why="nothing wrote it")
     assert driver.names().count("set_argument") == 1
 
 
-def test_memory_that_was_given_back_to_the_driver_is_set_again_though_its_handle_be_the_same():
+def test_freed_memory_is_bound_again_even_if_the_driver_reuses_its_handle():
     backend, driver = opened()
     executable, x, _ = recorded(backend, twice_summed, 64)
     executable([x])
@@ -388,37 +388,37 @@ def test_memory_that_was_given_back_to_the_driver_is_set_again_though_its_handle
 def test_sizes_in_turns_have_their_own_arguments():
     f = rune.jit(lambda x: rnp.cumsum(x)[::-1] * 2.0, dims={"n": (1, 100)}, device=OPENCL)
     for n in (5, 9, 5, 9, 100, 5):
-        wanted = 2 * np.cumsum(np.ones(n, np.float32))[::-1]
-        close(wanted, np.asarray(f(np.ones(n, np.float32))), ulps=0, why="whole numbers")
+        reference = 2 * np.cumsum(np.ones(n, np.float32))[::-1]
+        close(reference, np.asarray(f(np.ones(n, np.float32))), ulps=0, why="whole numbers")
 
 
 def test_memory_that_runs_out_within_a_script_is_given_back_and_tried_again():
     backend, driver = opened()
-    executable, x, wanted = recorded(backend, twice_summed, 32)
+    executable, x, reference = recorded(backend, twice_summed, 32)
     driver.refuse.append(("launch", -4))
     (result,) = executable([x])
-    close(wanted, fetched(backend, result), ulps=4, why="sums in another order")
+    close(reference, fetched(backend, result), ulps=4, why="sums in another order")
     assert not driver.refuse
 
 
 def test_memory_that_stays_short_within_a_script_is_an_error_and_the_next_call_is_right():
     backend, driver = opened()
-    executable, x, wanted = recorded(backend, twice_summed, 32)
+    executable, x, reference = recorded(backend, twice_summed, 32)
     driver.refuse += [("launch", -4), ("launch", -4)]
     with pytest.raises(OutOfMemory, match="cannot allocate"):
         executable([x])
     (result,) = executable([x])
-    close(wanted, fetched(backend, result), ulps=4, why="sums in another order")
+    close(reference, fetched(backend, result), ulps=4, why="sums in another order")
 
 
 def test_an_argument_that_the_driver_refuses_is_an_error_and_is_set_by_the_next_call():
     backend, driver = opened()
-    executable, x, wanted = recorded(backend, twice_summed, 32)
+    executable, x, reference = recorded(backend, twice_summed, 32)
     driver.refuse.append(("set_argument", -50))
     with pytest.raises(DeviceError, match="INVALID_ARG_VALUE"):
         executable([x])
     (result,) = executable([x])
-    close(wanted, fetched(backend, result), ulps=4, why="sums in another order")
+    close(reference, fetched(backend, result), ulps=4, why="sums in another order")
 
 
 def test_a_launch_of_much_work_is_enqueued_in_parts_with_a_flush_between():

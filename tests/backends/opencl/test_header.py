@@ -1,6 +1,6 @@
 """PoCL reads rune's declarations instead of its own header: what a program may call, and where not.
 
-That the declarations are those of the header, every other test of OpenCL says: a function that is
+Every other test of OpenCL shows that the declarations are those of the header: a function that is
 not declared is an error of the compiler, one that is declared otherwise has no code.
 """
 
@@ -52,18 +52,18 @@ def test_a_declared_function_without_code_is_refused(backend):
     assert opencl._build_error(backend.device, DECLARED.text + source, list(DECLARED.options)) is not None
 
 
-def test_what_rounds_exactly_is_declared_for_both_floats():
+def test_exactly_rounded_functions_are_declared_for_both_floats():
     names = {call.split("(")[0] for call in exact_calls(is_finite="isfinite({0})").values()}
-    declared = re.findall(r"(\w+)\((?:float|double)\b", DECLARED.text)
+    declarations = re.findall(r"(\w+)\((?:float|double)\b", DECLARED.text)
 
-    assert {name for name, count in Counter(declared).items() if count == 2} >= names
+    assert {name for name, count in Counter(declarations).items() if count == 2} >= names
 
 
 ONE_INSTRUCTION = "floor ceil trunc sqrt fabs rint copysign fma vload4 vstore4".split()
 
 
 @pytest.mark.parametrize("name", ONE_INSTRUCTION)
-def test_what_takes_one_instruction_is_defined_and_calls_no_library(name: str):
+def test_functions_of_one_instruction_are_defined_inline(name: str):
     """PoCL's library is inlined only on the processors that it was built for."""
     lines = [line for line in DECLARED.text.splitlines() if f" {name}(" in line]
 
@@ -71,12 +71,12 @@ def test_what_takes_one_instruction_is_defined_and_calls_no_library(name: str):
     assert all(line.startswith("static ") and "always_inline" in line for line in lines)
 
 
-def test_an_error_counts_the_lines_of_the_program_alone(backend):
+def test_an_error_numbers_only_the_lines_of_the_program(backend):
     with pytest.raises(CompileError, match=r"line 3, column 1"):
         backend.build("\n\nundeclared f(int x) {}\n", "f", backend.header)
 
 
-def test_what_users_write_may_call_all_of_opencl_c():
+def test_the_users_source_may_call_all_of_opencl_c():
     text = "__kernel void root(__global const float *x, __global float *y) { *y = native_rsqrt(*x); }"
     source = extend.Source("opencl", text, "root", lambda x: extend.Launch(1, 1))
     root = extend.primitive("root", types=lambda x: x, sources=[source])

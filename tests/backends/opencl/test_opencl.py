@@ -1,7 +1,7 @@
 """OpenCL against the reference: every operation and dtype, random kernels, whole plans.
 
 Integers and moved bits are equal bit for bit; floats within the ulps that OpenCL grants its
-functions. What executors do alike: test_devices.py; the device itself: test_device.py.
+functions. Claims about all executors: test_devices.py; the device itself: test_device.py.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def values(dtype: np.dtype, seed: int) -> np.ndarray:
         info = np.iinfo(dtype)
         small = rng.integers(max(info.min, -9), 9, N).astype(dtype)
         large = rng.integers(info.min, info.max, N, dtype=dtype, endpoint=True)
-        chosen = np.where(rng.random(N) < 0.5, small, large)
-        chosen[:4] = info.min, info.max, 0, 1
-        return rng.permutation(chosen)
-    chosen = rng.normal(size=N) * 10.0 ** rng.integers(-3, 3, N)
-    chosen[:12] = 0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 0.5, 2.5, 1e-40, -3.5, 70000
+        numbers = np.where(rng.random(N) < 0.5, small, large)
+        numbers[:4] = info.min, info.max, 0, 1
+        return rng.permutation(numbers)
+    numbers = rng.normal(size=N) * 10.0 ** rng.integers(-3, 3, N)
+    numbers[:12] = 0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 0.5, 2.5, 1e-40, -3.5, 70000
     with np.errstate(all="ignore"):
-        return rng.permutation(chosen).astype(dtype)
+        return rng.permutation(numbers).astype(dtype)
 
 
 def elementwise(name: str, operand: np.dtype, exprs: list[Expr]) -> KernelCode:
@@ -78,8 +78,8 @@ def operations(dtype: np.dtype) -> list[Op]:
     for name, op in OPERATIONS.items():
         result = result_dtype(name, dtype)
         if dtype in op.dtypes and result is not None:
-            chosen = (Load("d", (i,), dtypes.bool_), *args) if name == "select" else args
-            ops.append(Op(name, tuple(chosen[: op.arity]), result))
+            operands = (Load("d", (i,), dtypes.bool_), *args) if name == "select" else args
+            ops.append(Op(name, tuple(operands[: op.arity]), result))
     return ops
 
 
@@ -182,9 +182,9 @@ def test_user_arithmetic_is_not_contracted(device):
 def test_a_refused_program_shows_the_numbered_source_of_its_kernel(device):
     source = "__kernel void run_good() {}\n\n__kernel void run_bad() {\n  undeclared = 1;\n}\n"
 
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(CompileError) as error:
         device.build(source, "bad")
 
-    assert "opencl: cannot compile bad for opencl:0 (line 4, column 3: " in str(caught.value)
-    assert ">   4    undeclared = 1;" in str(caught.value)
-    assert "   1  __kernel void run_good" not in str(caught.value)
+    assert "opencl: cannot compile bad for opencl:0 (line 4, column 3: " in str(error.value)
+    assert ">   4    undeclared = 1;" in str(error.value)
+    assert "   1  __kernel void run_good" not in str(error.value)

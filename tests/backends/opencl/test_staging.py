@@ -1,4 +1,4 @@
-"""Copies to an OpenCL device that is busy: nobody waits, and each array arrives as it was.
+"""Copies to a busy OpenCL device: no call waits, and each array arrives with its values.
 
 The device is kept busy by a command that waits for the test.
 """
@@ -88,18 +88,18 @@ def test_more_bytes_than_all_pieces_hold_wait_for_the_first(device: Any, end: Ca
     assert device.memory_stats().pools["pinned"].raw_allocations <= 2 * MOST
 
 
-def test_memory_that_a_pending_call_reads_is_written_behind_it(device: Any, end: Callable[[], None]):
+def test_memory_that_a_pending_call_reads_is_written_after_it(device: Any, end: Callable[[], None]):
     program = rune.make_program(lambda x: x * 2.0)(rnp.zeros(1000, "float32"))
     executable = device.record(lower(program, device.target))
     arguments = [at_once(lambda: device.copy_in(np.ones(1000, np.float32)))]
     memory = arguments[0].memory.handle
-    (doubled,) = at_once(lambda: executable(arguments))
+    (twos,) = at_once(lambda: executable(arguments))
     arguments.clear()
     threes = at_once(lambda: device.copy_in(np.full(1000, 3, np.float32)))
     assert threes.memory.handle is memory  # from the pool, though a pending kernel reads it
     end()
 
-    same(np.full(1000, 2, np.float32), device.copy_out(doubled, doubled.type))
+    same(np.full(1000, 2, np.float32), device.copy_out(twos, twos.type))
     same(np.full(1000, 3, np.float32), device.copy_out(threes, threes.type))
 
 

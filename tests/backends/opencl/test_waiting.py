@@ -1,4 +1,4 @@
-"""Waits for events of OpenCL, on events that tell what they are asked."""
+"""Waits for OpenCL events, on stand-ins that record the queries."""
 
 from __future__ import annotations
 
@@ -61,24 +61,24 @@ def test_pauses_grow_with_what_was_waited_and_are_short_enough_for_a_signal(monk
     pauses: list[float] = []
     monkeypatch.setattr(time, "sleep", pauses.append)
 
-    for waited in (0.0, 1e-3, 0.04, 3600.0):
-        waiting._pause(waited)
+    for wait_s in (0.0, 1e-3, 0.04, 3600.0):
+        waiting._pause(wait_s)
 
     assert pauses == [1e-3 / 8, 0.04 / 8, waiting.PAUSE_S]
 
 
 def test_an_event_whose_wait_was_interrupted_stays_until_it_is_done(monkeypatch: pytest.MonkeyPatch):
-    abandoned, slow, quick = waiting.Abandoned(), Told(2), Told(0)
+    leftovers, slow, quick = waiting.Abandoned(), Told(2), Told(0)
 
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(waiting, "_pause", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        abandoned.wait_for(slow)
+        leftovers.wait_for(slow)
     monkeypatch.undo()
-    assert [*abandoned._events] == [slow]
+    assert [*leftovers._events] == [slow]
 
-    abandoned.wait_for(quick)  # asks the slow one once more
-    abandoned.wait_for(quick)
-    assert [*abandoned._events] == []
+    leftovers.wait_for(quick)  # asks the slow one once more
+    leftovers.wait_for(quick)
+    assert [*leftovers._events] == []

@@ -51,17 +51,17 @@ def test_an_executor_keeps_the_last_sizes_and_is_right_for_all(device: str):
 
     def right(n: int) -> None:
         x = np.arange(n, dtype=np.float32)
-        wanted = x[::-1] * 2 + np.float32(x.sum())
-        close(wanted, np.asarray(f(x)), ulps=0, why="whole numbers")
+        reference = x[::-1] * 2 + np.float32(x.sum())
+        close(reference, np.asarray(f(x)), ulps=0, why="whole numbers")
 
     for n in range(1, SIZES_KEPT + 10):
         right(n)
     for n in (1, 2, SIZES_KEPT + 9):
         right(n)
-    traced = f.traced(np.ones(3, np.float32))
-    executable: Any = compiled(traced.program, rune.backends.device_named(device))
+    trace = f.traced(np.ones(3, np.float32))
+    executable: Any = compiled(trace.program, rune.backends.device_named(device))
     names = ("_variants", "_recordings", "_step_commands", "_scripts", "_dispatches")
-    held = [getattr(executable, name) for name in names if hasattr(executable, name)]
-    assert held
+    caches = [getattr(executable, name) for name in names if hasattr(executable, name)]
+    assert caches
     assert len(executable._concretes._plans) == SIZES_KEPT
-    assert all(len(cache) <= SIZES_KEPT for cache in held)
+    assert all(len(cache) <= SIZES_KEPT for cache in caches)

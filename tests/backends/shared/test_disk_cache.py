@@ -29,7 +29,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSI
 
 @pytest.fixture(autouse=True)
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has said nothing yet."""
+    """As in a process that has not warned yet."""
     monkeypatch.setattr(disk_cache, "_warned_subjects", set())
 
 
@@ -54,7 +54,7 @@ def test_different_parts_make_different_keys(one, other):
 
 
 @pytest.mark.parametrize("value", [b"", b"x", bytes(range(256)) * 100])
-def test_what_is_stored_comes_back_in_another_process_too(cache, value):
+def test_a_stored_value_is_read_by_another_cache_object_too(cache, value):
     cache.store(b"key", value)
 
     assert cache.load(b"key") == value
@@ -106,7 +106,7 @@ def test_no_temporary_file_is_left_behind(cache):
     assert [p.suffix for p in entries(cache)] == [".bin"]
 
 
-def test_a_write_that_fails_keeps_the_old_value_and_says_why(cache, monkeypatch):
+def test_a_failed_write_keeps_the_old_value_and_gives_the_reason(cache, monkeypatch):
     cache.store(b"key", b"old")
 
     def refuse(*_: object, **__: object) -> None:
@@ -121,7 +121,7 @@ def test_a_write_that_fails_keeps_the_old_value_and_says_why(cache, monkeypatch)
     assert "No space left" in cache.problem
 
 
-def test_what_a_read_only_file_system_holds_is_read(cache, monkeypatch):
+def test_a_cache_on_a_read_only_file_system_is_read(cache, monkeypatch):
     cache.store(b"key", b"value")
 
     def refuse(*_: object, **__: object) -> None:
@@ -132,7 +132,7 @@ def test_what_a_read_only_file_system_holds_is_read(cache, monkeypatch):
     assert cache.load(b"key") == b"value"
 
 
-def test_writers_and_readers_at_once_see_whole_values_alone(cache):
+def test_concurrent_writers_and_readers_see_only_whole_values(cache):
     values = [bytes([k]) * 20_000 for k in range(4)]
     values_read: list[bytes | None] = []
 
@@ -174,7 +174,7 @@ def test_a_value_beyond_the_limit_is_not_kept(tmp_path):
     assert entries(cache) == []
 
 
-def test_what_a_killed_process_left_behind_goes_when_it_is_old(tmp_path):
+def test_files_that_a_killed_process_left_are_removed_once_they_are_old(tmp_path):
     cache = DiskCache(tmp_path, limit_bytes=1000)
     old, new = cache.folder / "old.tmp", cache.folder / "new.tmp"
     for path in (old, new):
@@ -199,12 +199,12 @@ def test_clearing_removes_every_entry(cache):
 
 
 @posix
-def test_the_folder_is_the_users_alone(cache):
+def test_the_folder_is_accessible_to_its_user_only(cache):
     assert cache.folder.stat().st_mode & 0o777 == 0o700
 
 
 @posix
-def test_entries_are_the_users_alone(cache):
+def test_entries_are_readable_by_their_user_only(cache):
     cache.store(b"key", b"value")
 
     assert entries(cache)[0].stat().st_mode & 0o077 == 0
@@ -230,7 +230,7 @@ def test_a_folder_of_another_user_is_refused_with_a_warning(tmp_path, monkeypatc
 
 
 @posix
-def test_a_link_is_refused_since_its_owner_chooses_where_it_leads(tmp_path):
+def test_a_symbolic_link_is_refused_because_its_owner_chooses_its_target(tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "kernels").symlink_to(tmp_path / "elsewhere")
 
@@ -262,7 +262,7 @@ def test_a_relative_name_is_that_of_the_folder_one_is_in(tmp_path, monkeypatch):
         assert disk_cache.load(b"key") is None
 
 
-def test_a_folder_that_cannot_be_made_keeps_nothing_and_says_why(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported_and_keeps_nothing(tmp_path):
     (tmp_path / "file").write_text("")
 
     with configure(cache_dir=str(tmp_path / "file" / "rune")):
@@ -284,7 +284,7 @@ def test_the_environment_names_the_directory(tmp_path, monkeypatch):
     assert (tmp_path / "kernels").is_dir()
 
 
-def test_the_setting_goes_before_the_environment(tmp_path, monkeypatch):
+def test_the_setting_takes_precedence_over_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("RUNE_CACHE_DIR", str(tmp_path / "environment"))
 
     with configure(cache_dir=str(tmp_path / "setting")):
@@ -336,24 +336,24 @@ KEEPING = [d.name for d in rune.devices() if d.target.backend in ("cpu", "opencl
 @pytest.mark.parametrize("device", KEEPING)
 def test_the_next_process_compiles_nothing_and_computes_the_same(tmp_path, device):
     def run() -> list[str]:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", CALLS, device],
             capture_output=True,
             text=True,
             env={**os.environ, "RUNE_CACHE_DIR": str(tmp_path)},
             cwd=ROOT,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        assert process.returncode == 0, process.stderr
+        return process.stdout.split()
 
-    (first, compiled, loaded), (second, missed, loaded_again) = run(), run()
-    assert (second, missed) == (first, "0")
+    (first, compiles, loads), (second, misses, loads_again) = run(), run()
+    assert (second, misses) == (first, "0")
     # The CPU asks by the program first, and then not for the code of its plan.
-    assert 0 < int(loaded_again) <= int(compiled)
-    assert loaded == "0"
+    assert 0 < int(loads_again) <= int(compiles)
+    assert loads == "0"
 
 
-def test_native_code_binds_each_module_to_addresses_of_its_own():
+def test_native_code_binds_each_module_to_its_own_addresses():
     text = "define i64 @f() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
     codes = [compiler.compile_module("f", text.format(n)) for n in (4096, 8192, 4096)]
 
@@ -384,7 +384,7 @@ def test_a_finaliser_that_compiles_while_code_is_made_changes_no_address(room, s
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("f"))() == 4096
 
 
-def test_an_entry_serves_modules_that_differ_in_addresses_alone(tmp_path, monkeypatch):
+def test_modules_that_differ_only_in_addresses_share_an_entry(tmp_path, monkeypatch):
     text = "define i64 @g() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
     with configure(cache_dir=str(tmp_path)):
         compiler.compile_module("g", text.format(4096))

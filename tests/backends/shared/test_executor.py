@@ -81,16 +81,16 @@ def test_equal_shapes_give_the_same_concrete_plan():
 def test_a_result_takes_the_memory_of_a_donated_argument():
     concrete_plan = concrete(PLAN, {"n": 3, "m": 5})
 
-    def results(donated: tuple[int, ...]) -> list[str]:
+    def results(donations: tuple[int, ...]) -> list[str]:
         return result_buffers(
-            PLAN, concrete_plan, ["a", "b", "c"], donated, lambda t: f"new {t}", lambda b, t: f"{b} as {t}"
+            PLAN, concrete_plan, ["a", "b", "c"], donations, lambda t: f"new {t}", lambda b, t: f"{b} as {t}"
         )
 
     assert results((0, 1)) == ["new i8[3]", "b as i8[3]"]
     assert results((0,)) == ["new i8[3]", "new i8[3]"]
 
 
-def test_the_dot_routine_says_how_its_operands_lie():
+def test_the_dot_routine_states_the_layout_of_its_operands():
     sizes = {"batch": 2, "m": n, "n": 5, "k": 7, "trans_a": True, "trans_b": False}
 
     assert dot_shapes(sizes, {"n": 3}) == ((2, 7, 3), (2, 7, 5), (2, 3, 5))

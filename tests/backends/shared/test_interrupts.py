@@ -58,13 +58,13 @@ def deferred_work(work: Callable[[], object]) -> None:
         work()
 
 
-def test_a_handler_that_raises_while_the_others_come_back_keeps_none_of_them_away(monkeypatch):
+def test_all_handlers_are_restored_even_if_one_of_them_raises(monkeypatch):
     """One signal arrives as soon as its handler is back, another came within the block."""
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-    put_back, heard, late = CORE.signal, list[str](), [signal.SIGTERM]
+    put_back, signals, late = CORE.signal, list[str](), [signal.SIGTERM]
 
     def term(*_: object) -> None:
-        heard.append("term")
+        signals.append("term")
         raise KeyboardInterrupt
 
     def interrupted(number: int, handler: Any) -> Any:
@@ -73,14 +73,14 @@ def test_a_handler_that_raises_while_the_others_come_back_keeps_none_of_them_awa
             signal.raise_signal(late.pop())
         return result
 
-    signal.signal(signal.SIGINT, lambda *_: heard.append("int"))
+    signal.signal(signal.SIGINT, lambda *_: signals.append("int"))
     signal.signal(signal.SIGTERM, term)
     ours = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     try:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             deferred_work(lambda: (interrupt(), patch.setattr(CORE, "signal", interrupted)))
         assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == ours
-        assert heard == ["term", "int"]
+        assert signals == ["term", "int"]
     finally:
         signal.signal(signal.SIGINT, before[0])
         signal.signal(signal.SIGTERM, before[1])
@@ -114,7 +114,7 @@ def test_blocks_nest_and_the_outermost_hands_it_on():
     assert steps == ["inner", "outer"]
 
 
-def test_handlers_are_as_they_were_behind_the_block():
+def test_handlers_are_restored_after_the_block():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
     with deferred():
         assert signal.getsignal(signal.SIGINT) is not before[0]
@@ -122,18 +122,18 @@ def test_handlers_are_as_they_were_behind_the_block():
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
 
 
-def test_a_signal_comes_beside_an_error_of_the_block():
+def test_a_signal_is_raised_together_with_an_error_of_the_block():
     def work() -> None:
         with deferred():
             interrupt()
             raise ValueError("of the block")
 
-    with pytest.raises(KeyboardInterrupt) as caught:
+    with pytest.raises(KeyboardInterrupt) as error:
         work()
-    assert isinstance(caught.value.__context__, ValueError)
+    assert isinstance(error.value.__context__, ValueError)
 
 
-def test_in_other_threads_there_is_nothing_to_put_off():
+def test_in_other_threads_no_signal_is_deferred():
     handlers: list[Any] = []
 
     def work() -> None:
@@ -200,14 +200,16 @@ print(rune.work_stats("cpu:0").in_flight)
 
 @pytest.mark.skipif(not pulse.is_available(), reason="this system has no such clock")
 def test_a_running_loop_hears_an_interrupt_and_its_function_works_on():
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", LOOP], cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S
     )
     names = ["while_loop", "fori_loop", "nested", "scan"]
-    assert done.stdout.splitlines() == [*(f"{name} stopped True" for name in names for _ in range(2)), "0"], done.stderr
+    assert process.stdout.splitlines() == [*(f"{name} stopped True" for name in names for _ in range(2)), "0"], (
+        process.stderr
+    )
 
 
-def test_a_handler_that_raises_nothing_lets_a_loop_go_on():
+def test_a_handler_that_raises_nothing_lets_a_loop_continue():
     came: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     later = threading.Timer(0.1, interrupt)

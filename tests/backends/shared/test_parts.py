@@ -27,7 +27,7 @@ def test_no_part_has_more_work_than_it_may_but_one_group():
     assert [p.count for p in parts(3, 10**6, 5000, 65535)] == [1, 1, 1]
 
 
-def test_without_a_bound_a_launch_is_one():
+def test_without_a_bound_a_launch_is_not_divided():
     assert [(p.first, p.count) for p in parts(10**9, 10**18, None, 65535)] == [(0, 10**9)]
 
 

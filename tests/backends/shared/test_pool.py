@@ -1,4 +1,4 @@
-"""The pool: what it grants never overlaps, what dies serves again, and a full device is told.
+"""The pool: blocks never overlap, freed blocks are reused, and a full device raises an error.
 
 The driver is played by `Driver`, which counts what it granted and refuses a second free.
 """
@@ -22,20 +22,20 @@ class Driver:
     """Raw memory: handles are numbers."""
 
     capacity: int = 1 << 62
-    granted: dict[int, int] = field(default_factory=dict)
+    grants: dict[int, int] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
 
     def alloc(self, nbytes: int) -> int:
         self.calls.append("alloc")
-        if sum(self.granted.values()) + nbytes > self.capacity:
+        if sum(self.grants.values()) + nbytes > self.capacity:
             raise MemoryError
         handle = len(self.calls)
-        self.granted[handle] = nbytes
+        self.grants[handle] = nbytes
         return handle
 
     def free(self, handle: int) -> None:
         self.calls.append("free")
-        del self.granted[handle]
+        del self.grants[handle]
 
     def settle(self) -> None:
         self.calls.append("settle")
@@ -76,17 +76,17 @@ def test_live_blocks_never_overlap_and_the_counts_add_up(actions, slab, kept_byt
         spans = sorted((b.handle, b.offset, b.offset + size_class(b.bytes)) for b in live)
         for (h0, _, end), (h1, start, _) in itertools.pairwise(spans):
             assert h0 != h1 or end <= start
-        assert all(end <= driver.granted[h] for h, _, end in spans)
+        assert all(end <= driver.grants[h] for h, _, end in spans)
         stats = pool.stats()
         assert stats.live_bytes == sum(size_class(b.bytes) for b in live)
-        assert stats.live_bytes + stats.cached_bytes == sum(driver.granted.values())
+        assert stats.live_bytes + stats.cached_bytes == sum(driver.grants.values())
         assert stats.live_bytes <= stats.peak_bytes
     live.clear()
     pool.trim()
-    assert driver.granted == {}
+    assert driver.grants == {}
 
 
-def test_a_dead_block_serves_the_next_request_of_its_class():
+def test_a_dead_block_is_reused_for_the_next_request_of_its_size_class():
     driver = Driver()
     pool = driver.pool()
     first = pool.take(1000)
@@ -124,18 +124,18 @@ def test_small_blocks_are_cut_from_one_raw_allocation():
     assert len({b.offset for b in blocks}) == SLAB_PARTS
 
 
-def test_a_slab_is_kept_while_one_of_its_blocks_lives():
+def test_a_slab_is_kept_while_one_of_its_blocks_is_live():
     driver = Driver()
     pool = driver.pool(slab_bytes=SLAB_PARTS * SMALLEST_BYTES)
-    block, dropped = pool.take(8), pool.take(8)
-    del dropped
+    block, neighbour = pool.take(8), pool.take(8)
+    del neighbour
 
     assert pool.trim() == 0
     del block
     assert pool.trim() == SLAB_PARTS * SMALLEST_BYTES
 
 
-def test_a_full_device_gives_back_what_is_cached_and_is_asked_once_more():
+def test_a_full_device_frees_its_cache_and_retries():
     driver = Driver(capacity=1 << 20)
     pool = driver.pool()
     pool.take(1 << 19)
@@ -163,7 +163,7 @@ def test_garbage_in_cycles_is_collected_before_a_request_fails():
     assert pool.take(1 << 20).bytes == 1 << 20
 
 
-def test_a_limit_is_kept_though_the_driver_would_grant_more():
+def test_a_limit_is_kept_even_if_the_driver_would_grant_more():
     driver = Driver()
     pool = driver.pool(limit_bytes=1 << 20)
     block = pool.take(1 << 19)
@@ -179,21 +179,21 @@ def test_the_largest_possible_buffer_is_not_rounded_beyond_what_is_possible():
     pool = driver.pool(largest_bytes=1_000_001)
 
     pool.take(1_000_001)
-    assert list(driver.granted.values()) == [1_000_001]
+    assert list(driver.grants.values()) == [1_000_001]
     with pytest.raises(OutOfMemory, match=r"cannot allocate 1000002 B on test:0 \(one buffer has at most 1000001 B"):
         pool.take(1_000_002)
 
 
-def test_what_no_buffer_can_hold_is_refused_before_anything_is_given_back():
+def test_a_request_that_no_buffer_can_hold_is_refused_before_the_cache_is_freed():
     driver = Driver()
     pool = driver.pool(largest_bytes=1_000_000)
     pool.take(900_000)
 
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(OutOfMemory) as error:
         pool.take(1_000_001)
 
     assert pool.stats().cached_bytes > 0
-    assert "an array is one buffer" in str(caught.value)
+    assert "an array is one buffer" in str(error.value)
 
 
 def test_an_error_says_why_the_driver_refuses():
@@ -204,14 +204,14 @@ def test_an_error_says_why_the_driver_refuses():
         Pool("test:0", refuse, lambda handle: None).take(10)
 
 
-def test_out_of_memory_says_asked_used_cached_free_and_limit():
+def test_out_of_memory_states_requested_used_cached_free_and_limit_bytes():
     pool = Driver().pool(limit_bytes=1 << 20)
-    held = pool.take(1 << 19)
+    block = pool.take(1 << 19)
 
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(OutOfMemory) as error:
         pool.take(1 << 20)
-    assert held.bytes
-    assert caught.value.message.startswith(
+    assert block.bytes
+    assert error.value.message.startswith(
         "alloc: cannot allocate 1048576 B on test:0 "
         "(used 524288 B, cached 0 B, free 524288 B, limit 1048576 B; largest live buffers: "
     )
@@ -222,13 +222,13 @@ def test_out_of_memory_names_the_largest_live_buffers_what_made_them_and_the_lin
     small = pool.take(1024, about=("f32[256]", "first"))
     large = pool.take(TRACED_BYTES, about=("f32[128,128]", "second"))
 
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(OutOfMemory) as error:
         pool.take(1 << 20)
-    shown = caught.value.message.partition("largest live buffers: ")[2]
+    listing = error.value.message.partition("largest live buffers: ")[2]
     line = test_out_of_memory_names_the_largest_live_buffers_what_made_them_and_the_line
     number = line.__code__.co_firstlineno + 3
     assert small.bytes < large.bytes
-    assert shown == (f"f32[128,128] of second ({TRACED_BYTES} B, test_pool.py:{number}), f32[256] of first (1024 B))")
+    assert listing == (f"f32[128,128] of second ({TRACED_BYTES} B, test_pool.py:{number}), f32[256] of first (1024 B))")
 
 
 def test_the_peak_is_the_most_that_lived_at_once_and_can_be_counted_anew():
@@ -253,17 +253,17 @@ def test_requests_are_counted_and_those_that_reached_the_driver():
 def test_threads_take_and_drop_without_sharing_a_block():
     driver = Driver()
     pool = driver.pool(slab_bytes=4096, kept_bytes=1 << 14)
-    held: set[tuple[int, int]] = set()
+    live_places: set[tuple[int, int]] = set()
     clashes: list[object] = []
 
     def work(seed: int) -> None:
         for number in range(300):
             block = pool.take((seed * 997 + number * 131) % 3000)
             place = (block.handle, block.offset)
-            if place in held:
+            if place in live_places:
                 clashes.append(place)
-            held.add(place)
-            held.remove(place)
+            live_places.add(place)
+            live_places.remove(place)
             del block
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]

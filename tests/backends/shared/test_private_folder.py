@@ -24,7 +24,7 @@ KEY, VALUE = b"key", b"value"
 
 @pytest.fixture(autouse=True)
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has said nothing yet."""
+    """As in a process that has not warned yet."""
     monkeypatch.setattr(disk_cache, "_warned_subjects", set())
 
 
@@ -95,7 +95,7 @@ def a_file_of_another_user(path: Path, content: bytes) -> None:
         pytest.param(a_file_of_another_user, marks=as_root),
     ],
 )
-def test_an_entry_that_is_no_file_of_the_users_alone_is_a_miss(cache: DiskCache, put: Callable[[Path, bytes], None]):
+def test_an_entry_that_others_could_write_is_a_miss(cache: DiskCache, put: Callable[[Path, bytes], None]):
     path = entry(cache)
     content = path.read_bytes()
     path.unlink()
@@ -108,7 +108,7 @@ def test_an_entry_that_is_no_file_of_the_users_alone_is_a_miss(cache: DiskCache,
         assert cache.load(KEY) == VALUE
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path):
+def test_a_failed_write_leaves_no_file(tmp_path: Path):
     with Folder(tmp_path / "own", make=True) as folder:
         (tmp_path / "own" / "name").mkdir()
         with pytest.raises(OSError, match="directory"):
@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path):
     assert [p.name for p in (tmp_path / "own").iterdir()] == ["name"]
 
 
-def test_a_folder_that_is_not_there_is_missing_where_none_is_to_be_made(tmp_path: Path):
+def test_a_missing_folder_is_an_error_unless_it_may_be_created(tmp_path: Path):
     for path in (tmp_path / "none", tmp_path / "none" / "rune"):
         with pytest.raises(FileNotFoundError, match="none"):
             Folder(path)
@@ -181,7 +181,7 @@ def test_a_directory_of_another_user_that_takes_its_place_is_refused(cache: Disk
         assert cache.load(KEY) is None
 
 
-def test_a_directory_that_is_made_on_the_way_is_the_users_alone(tmp_path: Path):
+def test_a_directory_that_is_created_is_readable_by_its_user_only(tmp_path: Path):
     before = os.umask(0)
     try:
         Folder(tmp_path / "one" / "two", make=True).__exit__()
@@ -227,7 +227,7 @@ print(report.splitlines()[-1])
 
 def run(**environment: str) -> list[str]:
     """The warnings of a process with this environment alone, then the doctor's last line."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=ROOT,
         capture_output=True,
@@ -235,8 +235,8 @@ def run(**environment: str) -> list[str]:
         timeout=600,
         env={"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **environment},
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def run(**environment: str) -> list[str]:
         ({"RUNE_CACHE_DIR": "/proc/rune"}, "cannot be made"),
     ],
 )
-def test_without_a_usable_directory_programs_run_and_it_is_said_once(environment, why):
+def test_without_a_usable_directory_programs_run_and_warn_once(environment, why):
     warning, report = run(**environment)
 
     assert warning.startswith("rune: compiled kernels are not kept (")
@@ -268,7 +268,7 @@ def test_a_limit_that_is_a_number_of_bytes_is_taken(tmp_path, monkeypatch, text)
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "nan", "inf", "1e400", "1.5", "0x10"])
-def test_a_limit_that_is_no_number_of_bytes_is_said_once_and_the_usual_one_holds(tmp_path, monkeypatch, text):
+def test_a_limit_that_is_not_a_number_of_bytes_warns_once_and_the_default_holds(tmp_path, monkeypatch, text):
     monkeypatch.setenv("RUNE_CACHE_BYTES", text)
     monkeypatch.setenv("RUNE_CACHE_DIR", str(tmp_path))
 
@@ -285,13 +285,13 @@ def test_a_limit_that_is_no_number_of_bytes_is_said_once_and_the_usual_one_holds
 def test_an_interrupt_while_a_folder_is_opened_closes_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ):
-    closed: list[int] = []
+    descriptors: list[int] = []
     close = os.close
 
     def interrupted(descriptor: int) -> None:
-        closed.append(descriptor)
+        descriptors.append(descriptor)
         close(descriptor)  # an error if it was closed before
-        if len(closed) == number + 1:
+        if len(descriptors) == number + 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "close", interrupted)
@@ -303,4 +303,4 @@ def test_an_interrupt_while_a_folder_is_opened_closes_nothing_twice(
         pass
     monkeypatch.undo()
 
-    assert len(set(closed)) == len(closed) > number
+    assert len(set(descriptors)) == len(descriptors) > number

@@ -1,6 +1,6 @@
-"""Forks, threads, and long runs: every executor that is here, whole programs.
+"""Forks, threads, and long runs: whole programs on every executor present.
 
-A child of a process that has used a device is told so, and does not hang; the CPU works on.
+A child of a process that has used a device gets an error, and does not hang; the CPU works on.
 Eight threads get their own answers. Cycles of compiling, running and dropping leave memory,
 handles and threads as they were (benchmarks/soak.py is the long form).
 """
@@ -34,7 +34,7 @@ import soak  # noqa: E402  (a script's neighbour, not a package)
 pytestmark = pytest.mark.usefixtures("small_heap")
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 DRIVEN = [d.name for d in COMPUTING if d.target.backend not in ("cpu", "reference")]
-each = pytest.mark.parametrize("device", [d.name for d in COMPUTING])
+on_each_executor = pytest.mark.parametrize("device", [d.name for d in COMPUTING])
 can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 # --- forks ------------------------------------------------------------------------------------
@@ -76,48 +76,48 @@ print("parent", float(f(x)) == float(pending))
 
 def forked(device: str) -> list[str]:
     """What a child and then its parent print."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORK, device], cwd=ROOT, capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 @can_fork
 @pytest.mark.parametrize("device", DRIVEN)
-def test_a_child_is_told_that_its_parent_has_the_driver_and_the_parent_works_on(device: str):
+def test_a_child_gets_an_error_about_its_parents_driver_and_the_parent_works_on(device: str):
     backend = device.split(":")[0]
-    refused = f"{backend}: cannot be used in a forked process (its parent has loaded the driver)"
+    refusal = f"{backend}: cannot be used in a forked process (its parent has loaded the driver)"
 
-    *child, ended, parent = forked(device)
-    assert child == [f"{what} {refused}" for what in ("call", "compile", "read", "put", "wait")]
-    assert (ended, parent) == ("child 0", "parent True")
+    *child, end, parent = forked(device)
+    assert child == [f"{use} {refusal}" for use in ("call", "compile", "read", "put", "wait")]
+    assert (end, parent) == ("child 0", "parent True")
 
 
 @can_fork
 @pytest.mark.parametrize("device", ["cpu:0", "reference:0"])
 def test_a_child_computes_on_the_host_as_its_parent_does(device: str):
-    *child, ended, parent = forked(device)
+    *child, end, parent = forked(device)
 
-    assert child == [f"{what} works" for what in ("call", "compile", "read", "put", "wait")]
-    assert (ended, parent) == ("child 0", "parent True")
+    assert child == [f"{use} works" for use in ("call", "compile", "read", "put", "wait")]
+    assert (end, parent) == ("child 0", "parent True")
 
 
 def test_a_driver_that_the_parent_never_loaded_is_free_to_the_child(monkeypatch: Any):
-    loaded = forks.Loaded("opencl")
+    driver = forks.Loaded("opencl")
     monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
 
-    loaded.check()
-    loaded.check()
+    driver.check()
+    driver.check()
 
 
 def test_a_driver_that_the_parent_loaded_is_refused_to_the_child_with_a_hint(monkeypatch: Any):
-    loaded = forks.Loaded("opencl")
-    loaded.check()
+    driver = forks.Loaded("opencl")
+    driver.check()
     monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
 
     with pytest.raises(DeviceError, match="opencl: cannot be used in a forked process") as it:
-        loaded.check()
+        driver.check()
     assert "spawn" in (it.value.hint or "")
 
 
@@ -153,11 +153,11 @@ print(codes)
 
 
 @can_fork
-def test_a_child_compiles_though_another_thread_of_its_parent_was_compiling():
-    done = subprocess.run(
+def test_a_child_compiles_even_if_another_thread_of_its_parent_was_compiling():
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BUSY], cwd=ROOT, capture_output=True, text=True, timeout=2000
     )
-    assert done.stdout.splitlines() == ["[0, 0, 0, 0, 0]"], done.stderr
+    assert process.stdout.splitlines() == ["[0, 0, 0, 0, 0]"], process.stderr
 
 
 # --- threads ----------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def in_threads(work: Callable[[int], None], count: int = 8) -> None:
         raise errors[0]
 
 
-@each
+@on_each_executor
 def test_eight_threads_calling_one_function_get_their_own_answers(device: str):
     f = rune.jit(lambda x, y: (rnp.sum(x * y), rnp.cumsum(x) + y), device=device)
 
@@ -191,25 +191,25 @@ def test_eight_threads_calling_one_function_get_their_own_answers(device: str):
             x = np.full(64, number + 1, np.float32)
             total, sums = f(x, np.full(64, step, np.float32))
             close(np.float32(64 * (number + 1) * step), np.asarray(total), ulps=0, why="whole")
-            wanted = np.arange(1, 65, dtype=np.float32) * (number + 1) + step
-            close(wanted, np.asarray(sums), ulps=0, why="whole")
+            reference = np.arange(1, 65, dtype=np.float32) * (number + 1) + step
+            close(reference, np.asarray(sums), ulps=0, why="whole")
 
     in_threads(work)
 
 
-@each
+@on_each_executor
 def test_eight_threads_compiling_their_own_functions_get_their_own_answers(device: str):
     def work(number: int) -> None:
         for step in range(3):
             f = rune.jit(lambda x, k=10 * number + step: x * 2.0 + k, device=device)
             result = f(np.arange(5, dtype=np.float32))
-            wanted = np.arange(5, dtype=np.float32) * 2 + 10 * number + step
-            close(wanted, np.asarray(result), ulps=0, why="whole")
+            reference = np.arange(5, dtype=np.float32) * 2 + 10 * number + step
+            close(reference, np.asarray(result), ulps=0, why="whole")
 
     in_threads(work)
 
 
-@each
+@on_each_executor
 def test_threads_hand_arrays_to_each_other(device: str):
     f = rune.jit(lambda x: x + 1.0, device=device)
     box = {n: f(np.full(1000, n, np.float32)) for n in range(8)}
@@ -217,22 +217,22 @@ def test_threads_hand_arrays_to_each_other(device: str):
 
     def work(number: int) -> None:
         for _ in range(5):
-            mine = f(box[(number + 1) % 8])
+            result = f(box[(number + 1) % 8])
             turn.wait()
-            box[number] = mine
+            box[number] = result
             turn.wait()
 
     in_threads(work)
     for number in range(8):
-        wanted = np.full(1000, (number + 5) % 8 + 6, np.float32)
-        close(wanted, np.asarray(box[number]), ulps=0, why="whole")
+        reference = np.full(1000, (number + 5) % 8 + 6, np.float32)
+        close(reference, np.asarray(box[number]), ulps=0, why="whole")
 
 
 # --- long runs --------------------------------------------------------------------------------
 
 
 def counts() -> tuple[int, int]:
-    """Open files and threads of this process; 0 where the system does not say."""
+    """Open files and threads of this process; 0 if the system does not count them."""
     gc.collect()
     folder = Path("/proc/self")
     if not folder.exists():
@@ -250,7 +250,7 @@ def cycle(device: str, number: int) -> None:
     np.asarray(f(np.ones(500, np.float32)))
 
 
-@each
+@on_each_executor
 def test_compiling_running_and_dropping_leaves_memory_handles_and_threads_as_they_were(device: str):
     for number in range(3):  # what is loaded once is loaded
         cycle(device, number)
@@ -263,14 +263,14 @@ def test_compiling_running_and_dropping_leaves_memory_handles_and_threads_as_the
         gc.collect()
         resident.append(resident_bytes())
     # What earlier tests have left may go meanwhile.
-    assert all(now <= before for now, before in zip(counts(), (files, threads), strict=True))
+    assert all(count <= before for count, before in zip(counts(), (files, threads), strict=True))
     assert rune.memory_stats(device).live_bytes == live
     assert len(gc.get_objects()) - objects < OBJECTS * 9
     assert soak.growth(resident) < GROWN_BYTES
 
 
-@each
-def test_calls_of_one_function_take_their_memory_from_what_was_freed(device: str):
+@on_each_executor
+def test_calls_of_one_function_reuse_freed_memory(device: str):
     f = rune.jit(lambda x: x * 2.0 + 1.0, device=device)
     x = rune.device_put(np.ones(1 << 18, np.float32), device)
     for _ in range(3):

@@ -35,15 +35,15 @@ def test_an_error_names_the_plan_its_arena_and_what_is_alive_with_lines(device: 
     shortage.leave(1 << 20, device, monkeypatch)
     monkeypatch.setattr(shortage.pool_of(device), "_free_bytes", None)
 
-    with pytest.raises(OutOfMemory, match=f"wide: cannot run on {device}") as caught:
+    with pytest.raises(OutOfMemory, match=f"wide: cannot run on {device}") as error:
         f(x).block_until_ready()
-    said = caught.value.message
+    message = error.value.message
     arena = rune.explain(wide, device=device)(np.ones(SIDE, np.float32)).costs.arena_bytes
-    assert f"its arena takes {arena} B, its results 4 B" in said
+    assert f"its arena takes {arena} B, its results 4 B" in message
     first = wide.__code__.co_firstlineno
-    assert any(f"test_shortage.py:{first + k})" in said for k in (1, 2, 3))
-    assert "cannot allocate" in said
-    assert "smaller batches" in (caught.value.hint or "")
+    assert any(f"test_shortage.py:{first + k})" in message for k in (1, 2, 3))
+    assert "cannot allocate" in message
+    assert "smaller batches" in (error.value.hint or "")
 
     monkeypatch.undo()
     assert np.isfinite(np.asarray(f(x)))
@@ -55,14 +55,14 @@ def test_a_call_that_is_played_again_names_the_plan_too(device: str, monkeypatch
     code = parse("code twice(x: read f32[3], y: write f32[3]) { for i in 3 grid { store y[i] = x[i] + x[i] } }")
     executable, x = backend.record(plan_of(code)), backend.copy_in(np.ones(3, np.float32))
     executable([x])
-    played = executable.player([x])
+    player = executable.player([x])
 
     def refuse(*_: object) -> None:
         raise OutOfMemory("pool: cannot allocate 5 B")
 
     monkeypatch.setattr(type(executable), "_run" if device.startswith("vulkan") else "enqueue_turn", refuse)
     with pytest.raises(OutOfMemory, match=f"twice: cannot run on {device}"):
-        played.play(x)
+        player.play(x)
 
 
 def test_the_cpu_names_the_plan_too(monkeypatch: pytest.MonkeyPatch):
@@ -79,7 +79,7 @@ def test_the_cpu_names_the_plan_too(monkeypatch: pytest.MonkeyPatch):
     f(np.ones(SIDE + 1, np.float32))
 
 
-def test_what_is_alive_at_once_is_what_explain_counts():
+def test_the_live_values_at_the_peak_add_up_to_the_bytes_of_explain():
     plan = rune.explain(wide)(np.ones(SIDE, np.float32)).plan
     step, uses = alive_at_once(plan, {})
 
@@ -87,7 +87,7 @@ def test_what_is_alive_at_once_is_what_explain_counts():
     assert sum(use.bytes for use in uses) == plan.live_peak_bytes
 
 
-def test_memory_that_serves_one_value_after_the_other_is_counted_once():
+def test_memory_reused_by_successive_values_is_counted_once():
     def f(x: Any) -> Any:
         for _ in range(5):
             x = rnp.cumsum(x[::-1])

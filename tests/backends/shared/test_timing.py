@@ -1,4 +1,4 @@
-"""Profiles: every step of a compiled program is seen once a run, on every executor that is here."""
+"""Profiles: every step of a compiled program is recorded once a run, on every executor present."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.close import same
 
 ROOT = Path(__file__).parents[3]
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
-each = pytest.mark.parametrize("device", COMPUTING)
+on_each_executor = pytest.mark.parametrize("device", COMPUTING)
 X = np.linspace(0, 1, 4096, dtype=np.float32).reshape(64, 64)
 
 
@@ -50,11 +50,11 @@ def branching(x: Any) -> Any:
 
 def profiled(function: Callable[[Any], Any], device: str, calls: int) -> tuple[PlanProfile, Any]:
     f = rune.jit(function, device=device)
-    wanted = np.asarray(f(X))
+    reference = np.asarray(f(X))
     with rune.debug.profile() as profile:
         outputs = [np.asarray(f(X)) for _ in range(calls)]
-    for each in outputs:
-        same(wanted, each)
+    for output in outputs:
+        same(reference, output)
     (plan,) = profile.plans
     assert (plan.name, plan.device, plan.calls) == (function.__name__, device, calls)
     return plan, profile
@@ -62,11 +62,11 @@ def profiled(function: Callable[[Any], Any], device: str, calls: int) -> tuple[P
 
 def launches(plan: PlanProfile) -> dict[str, int]:
     """How often each step of the plan's own ran, without what an executor adds."""
-    added = ("copy", "copy1", "copy4", "advance", "choose", "hold")
-    return {s.name: s.calls for s in plan.steps if s.name not in added}
+    overhead = ("copy", "copy1", "copy4", "advance", "choose", "hold")
+    return {s.name: s.calls for s in plan.steps if s.name not in overhead}
 
 
-@each
+@on_each_executor
 def test_each_step_of_a_plan_is_counted_once_a_call(device: str):
     plan, profile = profiled(chain, device, 3)
     names = {s.name for s in rune.explain(chain, device=device)(X).lowered.steps()}
@@ -75,7 +75,7 @@ def test_each_step_of_a_plan_is_counted_once_a_call(device: str):
     assert profile.counters.runs == 3
 
 
-@each
+@on_each_executor
 def test_times_are_of_the_device_and_no_more_than_the_calls_took(device: str):
     plan, _ = profiled(chain, device, 3)
 
@@ -84,7 +84,7 @@ def test_times_are_of_the_device_and_no_more_than_the_calls_took(device: str):
     assert sum(step.seconds for step in plan.steps) <= 1.05 * plan.seconds
 
 
-@each
+@on_each_executor
 def test_operations_and_bytes_are_those_of_explain_for_each_call(device: str):
     plan, _ = profiled(chain, device, 2)
     costs = {s.name: s for s in rune.explain(chain, device=device)(X).lowered.steps()}
@@ -96,7 +96,7 @@ def test_operations_and_bytes_are_those_of_explain_for_each_call(device: str):
         assert step.bytes_per_second == pytest.approx(step.bytes_moved / step.seconds)
 
 
-@each
+@on_each_executor
 def test_a_step_has_the_line_of_the_user(device: str):
     plan, _ = profiled(chain, device, 1)
     first = chain.__code__.co_firstlineno
@@ -106,20 +106,20 @@ def test_a_step_has_the_line_of_the_user(device: str):
     assert f"test_timing.py:{first + 2}" in lines
 
 
-@each
+@on_each_executor
 def test_steps_within_a_loop_are_counted_as_often_as_they_run(device: str):
     plan, _ = profiled(looped, device, 2)
     assert max(launches(plan).values()) == 14
 
 
-@each
-def test_steps_behind_a_condition_are_counted_as_often_as_they_run(device: str):
+@on_each_executor
+def test_steps_under_a_condition_are_counted_as_often_as_they_run(device: str):
     plan, _ = profiled(until, device, 1)
     assert 5 in launches(plan).values()
-    assert max(launches(plan).values()) <= 6  # the condition is asked once more
+    assert max(launches(plan).values()) <= 6  # the condition runs once more
 
 
-@each
+@on_each_executor
 def test_the_branch_that_was_not_taken_did_not_run(device: str):
     plan, _ = profiled(branching, device, 1)
     lines = " ".join(s.lines for s in plan.steps)
@@ -127,13 +127,13 @@ def test_the_branch_that_was_not_taken_did_not_run(device: str):
     assert f":{branching.__code__.co_firstlineno + 1}" in lines
 
 
-@each
+@on_each_executor
 def test_the_arena_is_that_of_the_plan(device: str):
     plan, _ = profiled(chain, device, 1)
     assert plan.arena_bytes == rune.explain(chain, device=device)(X).costs.arena_bytes
 
 
-@each
+@on_each_executor
 def test_symbolic_sizes_are_those_of_each_call(device: str):
     f = rune.jit(lambda x: x * 2.0, dims={"n": (1, 4096)}, device=device)
     with rune.debug.profile() as profile:
@@ -144,7 +144,7 @@ def test_symbolic_sizes_are_those_of_each_call(device: str):
     assert (small, step.bytes_moved) == (800, 800 + 2400)
 
 
-@each
+@on_each_executor
 def test_nothing_is_timed_outside_of_the_block(device: str):
     f = rune.jit(chain, device=device)
     with rune.debug.profile() as profile:
@@ -154,13 +154,13 @@ def test_nothing_is_timed_outside_of_the_block(device: str):
     assert str(profile) == before
 
 
-@each
+@on_each_executor
 def test_every_executor_times_its_steps(device: str):
     backend: Backend = rune.backends.device_named(device).backend
     assert isinstance(backend, TimesSteps)
 
 
-def test_what_was_compiled_without_a_profile_is_as_it_was():
+def test_code_compiled_without_a_profile_stays_unchanged():
     f = rune.jit(chain)
     f(X)
     plain = f.traced(X)
@@ -201,7 +201,7 @@ def test_threads_of_one_process_profile_apart():
     assert ran == len(profiles[0].plans[0].steps) * 10
 
 
-def test_a_backend_that_times_no_steps_gives_whole_calls(monkeypatch: Any):
+def test_a_backend_without_step_times_reports_whole_calls(monkeypatch: Any):
     f = rune.jit(chain, device="null")
     with rune.debug.profile() as profile:
         f(X)
@@ -236,7 +236,7 @@ def test_binaries_on_disk_are_counted(tmp_path: Path):
 
 def test_the_environment_profiles_a_whole_process_and_prints_at_its_end():
     script = "import numpy as np, rune\nf = rune.jit(lambda x: x * 2.0)\nf(np.ones(9, 'f4'))\n"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
         capture_output=True,
@@ -244,6 +244,6 @@ def test_the_environment_profiles_a_whole_process_and_prints_at_its_end():
         timeout=1200,
         env={**os.environ, "RUNE_DEBUG": "profile"},
     )
-    assert done.stdout == ""
-    assert "lambda on cpu:0: 1 call" in done.stderr
-    assert "GFLOP/s" in done.stderr
+    assert process.stdout == ""
+    assert "lambda on cpu:0: 1 call" in process.stderr
+    assert "GFLOP/s" in process.stderr

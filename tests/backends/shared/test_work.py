@@ -1,4 +1,4 @@
-"""Work in flight: what was submitted and what has ended, on every executor that is here."""
+"""Work in flight: counts of submitted and finished work, on every executor present."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rune.backends.shared.work import KEPT, Work
 from rune.errors import DeviceError, DimensionError
 
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
-each = pytest.mark.parametrize("device", COMPUTING)
+on_each_executor = pytest.mark.parametrize("device", COMPUTING)
 
 
 def idle(device: str) -> int:
@@ -26,7 +26,7 @@ def idle(device: str) -> int:
     return stats.finished
 
 
-@each
+@on_each_executor
 def test_calls_are_counted_once_and_none_is_in_flight_when_the_device_is_idle(device: str):
     f = rune.jit(lambda x: rnp.sum(rnp.sin(x) * 2.0), device=device)
     x = rune.device_put(np.ones(100, np.float32), device)
@@ -39,7 +39,7 @@ def test_calls_are_counted_once_and_none_is_in_flight_when_the_device_is_idle(de
     assert idle(device) == before + len(pending)
 
 
-@each
+@on_each_executor
 def test_both_totals_only_grow_while_calls_are_pending(device: str):
     f = rune.jit(lambda x: rune.fori_loop(0, 20, lambda _, v: rnp.sin(v), x), device=device)
     x = rune.device_put(np.ones(100, np.float32), device)
@@ -53,7 +53,7 @@ def test_both_totals_only_grow_while_calls_are_pending(device: str):
     assert all(0 <= s.in_flight for s in stats)
 
 
-@each
+@on_each_executor
 def test_a_call_that_fails_is_not_in_flight_for_ever(device: str):
     def fail(x: Any) -> Any:
         raise ValueError("the callback fails")
@@ -67,7 +67,7 @@ def test_a_call_that_fails_is_not_in_flight_for_ever(device: str):
     assert idle(device) > before
 
 
-@each
+@on_each_executor
 def test_a_call_that_is_refused_before_it_begins_leaves_the_device_idle(device: str):
     f = rune.jit(lambda x: x + 1.0, dims={"n": (2, 5)}, device=device)
     np.asarray(f(np.ones(3, np.float32)))
@@ -77,7 +77,7 @@ def test_a_call_that_is_refused_before_it_begins_leaves_the_device_idle(device: 
     idle(device)
 
 
-@each
+@on_each_executor
 def test_threads_lose_no_count(device: str):
     f = rune.jit(lambda x: x * 3.0, device=device)
     x = rune.device_put(np.ones(10, np.float32), device)
@@ -98,17 +98,17 @@ def test_threads_lose_no_count(device: str):
     assert idle(device) == before + 200
 
 
-def test_a_call_ends_when_its_question_is_answered_and_those_behind_it_wait():
-    work, ended = Work(), [False, True]
+def test_calls_finish_in_the_order_of_their_submission():
+    work, has_ended = Work(), [False, True]
     for number in range(2):
-        work.follow(lambda n=number: ended[n])
+        work.follow(lambda n=number: has_ended[n])
 
     assert work.stats().in_flight == 2
-    ended[0] = True
+    has_ended[0] = True
     assert (work.stats().submitted, work.stats().finished) == (2, 2)
 
 
-def test_what_a_lost_device_had_to_do_is_over():
+def test_work_of_a_lost_device_counts_as_finished():
     def lost() -> bool:
         raise DeviceError("the device is lost")
 
@@ -117,7 +117,7 @@ def test_what_a_lost_device_had_to_do_is_over():
     assert work.stats().in_flight == 0
 
 
-def test_few_questions_are_kept_though_nobody_asks():
+def test_few_queries_are_kept_even_if_none_is_polled():
     work = Work()
     for _ in range(10 * KEPT):
         work.follow(lambda: True)

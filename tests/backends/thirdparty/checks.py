@@ -45,27 +45,27 @@ def gradients(w1, w2, x, y):
     return x.T @ (out @ w2.T * (1 - hidden**2)), hidden.T @ out
 
 
-def test_softmax_is_numpys():
-    shifted = np.exp(X - X.max(axis=1, keepdims=True))
+def test_softmax_agrees_with_numpy():
+    weights = np.exp(X - X.max(axis=1, keepdims=True))
 
     probabilities = rune.jit(rune.nn.softmax, device="pyloops")(X)
 
     assert probabilities.device.name == "pyloops:0"
-    near(shifted / shifted.sum(axis=1, keepdims=True), probabilities, relative=1e-6, why="f32 sums")
+    near(weights / weights.sum(axis=1, keepdims=True), probabilities, relative=1e-6, why="f32 sums")
 
 
-def test_a_matrix_product_is_numpys():
+def test_a_matrix_product_agrees_with_numpy():
     near(X @ W1, rune.jit(rnp.matmul, device="pyloops")(X, W1), relative=1e-5, why="f32 sums")
 
 
-def test_the_gradient_of_a_network_is_numpys():
+def test_the_gradient_of_a_network_agrees_with_numpy():
     gradients_there = rune.jit(rune.grad(loss), device="pyloops")((W1, W2), X, Y)
 
     for expected, actual in zip(gradients(W1, W2, X, Y), gradients_there, strict=True):
         near(expected, actual, relative=1e-4, why="f32 against f64")
 
 
-def test_one_compilation_serves_every_size():
+def test_one_compilation_covers_every_size():
     double = rune.jit(lambda x: rnp.sum(x * 2.0, axis=1), dims={"n": (0, 9)}, device="pyloops")
 
     with rune.counting() as counts:

@@ -29,7 +29,7 @@ needs_device = pytest.mark.skipif(not TARGETS, reason=f"no Vulkan device: {WHY}"
 
 
 def physical() -> driver.Physical:
-    """What the first device's driver says of it."""
+    """The properties that the first device's driver reports."""
     return driver.physical_devices(driver.instance())[0]
 
 
@@ -39,7 +39,7 @@ MEMORIES: dict[str, tuple[int, ...]] = {
     "shared": (NEAR | HOST,),
     "staged": (NEAR, HOST, NEAR | VISIBLE | COHERENT),
     "apart": (NEAR, HOST),  # a device without memory that the host can write
-    # The host's caches have to be told what the device does, and the other way round.
+    # The host's caches must be flushed before the device reads, and invalidated after it writes.
     "cached apart": (NEAR | VISIBLE | CACHED, NEAR | VISIBLE | COHERENT),
     "cached and staged": (NEAR, VISIBLE | CACHED, VISIBLE | COHERENT),
 }
@@ -57,7 +57,8 @@ def with_memory(name: str) -> driver.Physical:
 
 @contextmanager
 def opened(memory: str | None = None) -> Iterator[vulkan.VulkanBackend]:
-    """The first device, opened for the block alone; memory: of MEMORIES, None: as it is."""
+    """The first device, opened for the block only. memory: one of MEMORIES; None: the real
+    types."""
     backend = vulkan.VulkanBackend(TARGETS[0], with_memory(memory) if memory else physical())
     yield backend
     backend.close()
@@ -65,12 +66,12 @@ def opened(memory: str | None = None) -> Iterator[vulkan.VulkanBackend]:
 
 def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[str]:
     """The driver's functions as they are called from here on."""
-    called: list[str] = []
+    calls: list[str] = []
     functions = backend.session().device.vk
 
     def listed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
-            called.append(name)
+            calls.append(name)
             return function(*args)
 
         return call
@@ -82,10 +83,10 @@ def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[st
     kinds = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p
     submit = ctypes.CFUNCTYPE(*kinds)
     original = submit(device.submit_address)
-    noted = submit(lambda *args: (called.append("vkQueueSubmit"), original(*args))[1])
-    device.held = noted  # type: ignore[attr-defined]
-    patch.setattr(device, "submit_address", ctypes.cast(noted, ctypes.c_void_p).value)
-    return called
+    wrapper = submit(lambda *args: (calls.append("vkQueueSubmit"), original(*args))[1])
+    device.callback = wrapper  # type: ignore[attr-defined]
+    patch.setattr(device, "submit_address", ctypes.cast(wrapper, ctypes.c_void_p).value)
+    return calls
 
 
 # --- plans ------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ X = np.linspace(-1, 1, 6, dtype=np.float32)
 
 
 def many_steps(x: Any) -> Any:
-    """A loop of more steps than stand in one command buffer."""
+    """A loop of more steps than fit into one command buffer."""
     return control.fori_loop(0, 1001, lambda i, v: v * 0.5 + i, x)
 
 
@@ -156,7 +157,7 @@ def turns_until(count: int) -> Callable[[Any], Any]:
 
 
 def loop_in_branch(k: Any, x: Any) -> Any:
-    """A branch of more launches than stand behind a gate."""
+    """A branch of more launches than a gate covers."""
     long = many_steps
     return control.cond(k, long, lambda x: x, x)
 

@@ -81,12 +81,12 @@ def test_a_convolution(size: int):
 @pytest.mark.parametrize("columns", [1, 2, 15, 16, 17, 64, 67])
 def test_rows_and_columns_of_any_length(columns: int):
     x = drawn(40, columns)
-    shifted = np.exp(x - x.max(1, keepdims=True))
+    weights = np.exp(x - x.max(1, keepdims=True))
 
     agree(x.sum(1), on_device(lambda x: x.sum(1), x))
     agree(x.sum(0), on_device(lambda x: x.sum(0), x))
     agree(np.cumsum(x, 1), on_device(lambda x: rnp.cumsum(x, 1), x))
-    agree(shifted / shifted.sum(1, keepdims=True), on_device(nn.softmax, x))
+    agree(weights / weights.sum(1, keepdims=True), on_device(nn.softmax, x))
     same(np.argmax(x, 1).astype(np.int32), on_device(lambda x: rnp.argmax(x, 1), x))
 
 
@@ -113,14 +113,14 @@ def test_rows_that_all_columns_read_within_a_branch_and_a_loop_of_many_lengths()
 
     def lane(b: Any, count: Any) -> Any:
         product = a @ b
-        looped = lax.fori_loop(0, count, lambda _, c: a @ c / 4, b)
-        return rnp.where(count > 2, product, looped)
+        power = lax.fori_loop(0, count, lambda _, c: a @ c / 4, b)
+        return rnp.where(count > 2, product, power)
 
     expected = []
     for row, count in zip(b, counts):
-        looped = row
+        power = row
         for _ in range(count):
-            looped = a @ looped / 4
-        expected.append(a @ row if count > 2 else looped)
+            power = a @ power / 4
+        expected.append(a @ row if count > 2 else power)
 
     agree(np.stack(expected), on_device(rune.vmap(lane), b, counts))

@@ -1,6 +1,6 @@
 """Copies beside the programs of a Vulkan device: which queue they have, and what waits for what.
 
-Most devices that are there for tests have one queue. Two of them are made of it (two_queues.py), in
+Most devices in tests have one queue. two_queues.py simulates two of them, in
 such a way that commands which no wait orders run in the wrong order.
 """
 
@@ -77,11 +77,11 @@ def test_memory_is_of_all_families_whose_queues_use_it(
     with opened("staged") as backend:
         device = backend.session().device
         device.physical, create = replace(device.physical, copies=place), device.create
-        noted: list[tuple[list[int], int]] = []
+        buffer_families: list[tuple[list[int], int]] = []
 
         def create_noted(kind: str, info: Any) -> Any:
             if kind == "Buffer":
-                noted.append(([*info.pQueueFamilyIndices[0 : info.queueFamilyIndexCount]], info.sharingMode))
+                buffer_families.append(([*info.pQueueFamilyIndices[0 : info.queueFamilyIndexCount]], info.sharingMode))
                 info.sharingMode = api().VK_SHARING_MODE_EXCLUSIVE  # the driver has one family
             return create(kind, info)
 
@@ -89,7 +89,7 @@ def test_memory_is_of_all_families_whose_queues_use_it(
         backend.alloc(ArrayType((1 << 20,), np.dtype(np.float32)))
 
     modes = api().VK_SHARING_MODE_EXCLUSIVE, api().VK_SHARING_MODE_CONCURRENT
-    assert noted == [(families, modes[len(families) > 1])]
+    assert buffer_families == [(families, modes[len(families) > 1])]
 
 
 def test_a_device_without_another_queue_says_so_and_copies_between_programs():
@@ -124,7 +124,7 @@ def listed(backend: vulkan.VulkanBackend) -> Device:
 # --- what waits for what ----------------------------------------------------------------------
 
 
-def test_the_device_says_that_it_can():
+def test_the_device_supports_copies_beside_programs():
     with two_queues() as late:
         assert isinstance(late.backend, CopiesAside)
         assert late.backend.lacks() == ()
@@ -159,12 +159,12 @@ def test_programs_wait_for_a_copy_and_the_host_does_not(seed: int):
         run = late.backend.record(chain(3))
         run([late.backend.copy_in(X)])
         late.backend.synchronize()
-        late.waited.clear()
+        late.host_waits.clear()
         buffer, join = late.backend.copy_in_aside(X)
         join()
         y, _ = run([buffer])
 
-        assert (len(late.copies), late.waited) == (1, [])
+        assert (len(late.copies), late.host_waits) == (1, [])
         same(8 * X, late.backend.copy_out(y, y.type))
 
 
@@ -180,7 +180,7 @@ def test_a_program_that_does_not_use_it_waits_for_no_copy_that_is_not_joined():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_memory_that_a_pending_program_reads_is_written_behind_it(seed: int):
+def test_memory_that_a_pending_program_reads_is_written_after_it(seed: int):
     with two_queues(seed) as late:
         run, arguments = late.backend.record(chain(3)), [late.backend.copy_in(X)]
         memory = arguments[0].memory.span
@@ -196,7 +196,7 @@ def test_memory_that_a_pending_program_reads_is_written_behind_it(seed: int):
 
 @pytest.mark.parametrize("is_joined", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_memory_of_a_copy_under_way_is_written_behind_it(seed: int, is_joined: bool):
+def test_memory_of_a_pending_copy_is_written_after_it(seed: int, is_joined: bool):
     with two_queues(seed) as late:
         buffer, join = late.backend.copy_in_aside(X)
         memory = buffer.memory.span
@@ -211,7 +211,7 @@ def test_memory_of_a_copy_under_way_is_written_behind_it(seed: int, is_joined: b
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_copy_to_the_memory_of_a_copy_is_behind_it(seed: int):
+def test_a_copy_into_the_memory_of_a_copy_runs_after_it(seed: int):
     with two_queues(seed) as late:
         late.backend.copy_in_aside(X)[1]()
         ones, join = late.backend.copy_in_aside(np.ones_like(X))
@@ -224,9 +224,9 @@ def test_a_join_in_a_finalizer_calls_no_driver(monkeypatch: pytest.MonkeyPatch):
     with two_queues() as late:
         buffer, join = late.backend.copy_in_aside(X)
         calls = len(late.programs)
-        with monkeypatch.context() as patched:
+        with monkeypatch.context() as patch:
             for name in vars(late.device.vk):
-                patched.setattr(late.device.vk, name, lambda *_: pytest.fail("a call of the driver"))
+                patch.setattr(late.device.vk, name, lambda *_: pytest.fail("a call of the driver"))
             del buffer, join
 
         assert len(late.programs) == calls
@@ -240,12 +240,12 @@ def test_random_uses_of_memory_are_in_order_under_every_driver(seed: int):
     with two_queues(seed) as late:
         run = late.backend.record(chain(3))
         waiting: list[tuple[Any, Any, float]] = []
-        arrived: list[tuple[Any, float]] = []
+        arrivals: list[tuple[Any, float]] = []
 
         def send() -> None:
             number = choose.randrange(1000)
-            sent = late.backend.copy_in_aside if choose.random() < 0.7 else direct
-            buffer, join = sent(np.full(30, number, np.float32))
+            copy_in = late.backend.copy_in_aside if choose.random() < 0.7 else direct
+            buffer, join = copy_in(np.full(30, number, np.float32))
             waiting.append((buffer, join, number))
 
         def direct(x: np.ndarray) -> tuple[Any, Callable[[], None]]:
@@ -254,34 +254,34 @@ def test_random_uses_of_memory_are_in_order_under_every_driver(seed: int):
         def take() -> None:
             buffer, join, number = waiting.pop(0)
             join()
-            arrived.append((buffer, number))
+            arrivals.append((buffer, number))
 
         def lose() -> None:
             waiting.pop(choose.randrange(len(waiting)))
 
         def compute() -> None:
-            buffer, number = arrived.pop(choose.randrange(len(arrived)))
+            buffer, number = arrivals.pop(choose.randrange(len(arrivals)))
             product, copy = run([buffer])
-            arrived.extend([(product, 8 * number), (copy, number)])
+            arrivals.extend([(product, 8 * number), (copy, number)])
 
         def read() -> None:
-            buffer, number = arrived.pop(choose.randrange(len(arrived)))
+            buffer, number = arrivals.pop(choose.randrange(len(arrivals)))
             same(np.full(30, number, np.float32), late.backend.copy_out(buffer, buffer.type))
 
         for _ in range(120):
-            possible = [send, *[take, lose] * bool(waiting), *[compute, read, read] * bool(arrived)]
+            possible = [send, *[take, lose] * bool(waiting), *[compute, read, read] * bool(arrivals)]
             choose.choice(possible)()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_array_that_was_taken_is_there_when_the_device_was_waited_for(seed: int):
+def test_an_imported_array_is_ready_once_the_device_is_synchronized(seed: int):
     with two_queues(seed) as late:
         _, join = late.backend.copy_in_aside(X)
         join()
-        another = late.backend.copy_in_aside(X) if seed % 2 else None  # by which programs already wait
+        second_copy = late.backend.copy_in_aside(X) if seed % 2 else None  # by which programs already wait
         late.backend.synchronize()
-        assert late.shown[number_of(late.device.copies.clock.array[0])] >= 1
-        del another
+        assert late.clocks[number_of(late.device.copies.clock.array[0])] >= 1
+        del second_copy
 
 
 def test_memory_is_given_back_to_the_driver_when_all_copies_have_ended():
@@ -299,7 +299,7 @@ def test_memory_in_between_is_used_in_turn_and_waited_for_when_all_of_it_is_in_u
         buffer, join = late.backend.copy_in_aside(x)
         join()
 
-        assert late.waited == [number_of(late.device.copies.clock.array[0])] * 3
+        assert late.host_waits == [number_of(late.device.copies.clock.array[0])] * 3
         assert late.backend.memory_stats().pools["aside"].allocations == MOST
         same(x, late.backend.copy_out(buffer, buffer.type))
 
@@ -308,20 +308,20 @@ def test_memory_in_between_is_used_in_turn_and_waited_for_when_all_of_it_is_in_u
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_copy_that_fails_halfway_gives_its_memory_back_behind_what_is_under_way(
+def test_a_copy_that_fails_halfway_frees_its_memory_after_the_pending_commands(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ):
     x = np.arange(2 * SIZES[1], dtype=np.uint8)
     with two_queues(seed) as late:
         submit = late.device.vk.vkQueueSubmit
-        refused = api().VK_ERROR_OUT_OF_DEVICE_MEMORY
-        answers = iter([0, refused])
+        refusal = api().VK_ERROR_OUT_OF_DEVICE_MEMORY
+        answers = iter([0, refusal])
 
         def fails(*args: Any) -> int:
             return next(answers, 0) or submit(*args)
 
-        with monkeypatch.context() as patched:
-            patched.setattr(late.device.vk, "vkQueueSubmit", fails)
+        with monkeypatch.context() as patch:
+            patch.setattr(late.device.vk, "vkQueueSubmit", fails)
             with pytest.raises(OutOfMemory, match="cannot submit a copy"):
                 late.backend.copy_in_aside(x)
         gc.collect()  # the error's traceback holds the memory
@@ -335,15 +335,15 @@ def test_a_copy_that_fails_halfway_gives_its_memory_back_behind_what_is_under_wa
 def test_a_device_that_is_lost_in_a_copy_is_an_error_and_opened_anew():
     with two_queues() as late:
         _, join = late.backend.copy_in_aside(X)
-        lost = late.device
-        lost.vk.vkQueueSubmit, submit = lambda *_: api().VK_ERROR_DEVICE_LOST, lost.vk.vkQueueSubmit
+        device = late.device
+        device.vk.vkQueueSubmit, submit = lambda *_: api().VK_ERROR_DEVICE_LOST, device.vk.vkQueueSubmit
         with pytest.raises(DeviceError, match="the device was lost when it had to submit a copy"):
             late.backend.copy_in_aside(X)
-        lost.vk.vkQueueSubmit = submit
+        device.vk.vkQueueSubmit = submit
         join()
 
-        assert late.backend.session().device is not lost
-        lost.close()
+        assert late.backend.session().device is not device
+        device.close()
 
 
 def test_an_interrupt_in_the_middle_of_a_copy_is_settled_before_the_next(monkeypatch: pytest.MonkeyPatch):
@@ -354,8 +354,8 @@ def test_an_interrupt_in_the_middle_of_a_copy_is_settled_before_the_next(monkeyp
             submit(*args)
             raise KeyboardInterrupt
 
-        with monkeypatch.context() as patched:
-            patched.setattr(late.device.vk, "vkQueueSubmit", interrupted)
+        with monkeypatch.context() as patch:
+            patch.setattr(late.device.vk, "vkQueueSubmit", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 late.backend.copy_in_aside(X)
         for _ in range(3):
@@ -374,10 +374,10 @@ def test_steps_of_prefetch_never_wait_for_programs():
         total = rune.jit(lambda x: rnp.sum(x * x, axis=1))
         total(rune.device_put(rows[:2], device)).numpy()
         late.backend.synchronize()
-        late.waited.clear()
+        late.host_waits.clear()
         sums = [total(x) for x in data.arrays(rows).batch(2).prefetch(device)]
 
-        assert late.waited == []
+        assert late.host_waits == []
         assert len(late.copies) == 6  # none has begun
         np.testing.assert_allclose(np.concatenate([s.numpy() for s in sums]), (rows**2).sum(1), rtol=1e-5)
 

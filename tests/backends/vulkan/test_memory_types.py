@@ -1,4 +1,4 @@
-"""Which memory Vulkan devices use: as drivers list it, and on the device that is here.
+"""The memory that Vulkan devices use: as drivers list it, and on the device present.
 
 The tables are typical of devices of each kind, properties and heap of each type; none is real.
 """
@@ -74,8 +74,8 @@ def test_the_best_memory_for_each_end_is_chosen(name: str):
 
     choice = choose([MemoryType(n, flags, heap) for n, (flags, heap) in enumerate(types)])
 
-    chosen = choice.arrays[0].number, choice.staging[0].number, choice.tables[0].number
-    assert (chosen, choice.is_shared) == (numbers, is_shared)
+    chosen_numbers = choice.arrays[0].number, choice.staging[0].number, choice.tables[0].number
+    assert (chosen_numbers, choice.is_shared) == (numbers, is_shared)
 
 
 def test_only_without_a_window_tables_are_in_the_hosts_memory():
@@ -85,7 +85,7 @@ def test_only_without_a_window_tables_are_in_the_hosts_memory():
     assert far == ["NVIDIA, an old driver", "cached memory of the host is not coherent", "protected memory first"]
 
 
-# --- on the device that is here ---------------------------------------------------------------
+# --- on the device present --------------------------------------------------------------------
 
 
 def recording(executable: object) -> Recording:
@@ -111,10 +111,10 @@ def test_without_such_memory_the_table_is_copied_at_the_head_of_each_call(monkey
         executable, x = backend.record(chain(3)), backend.copy_in(np.ones(5, np.float32))
         calls = counted(backend, monkeypatch)
         executable([x])
-        replayed = recording(executable)
+        replay = recording(executable)
 
         assert calls.index("vkCmdCopyBuffer") < calls.index("vkCmdDispatch")
-        assert replayed.near is not replayed.table
+        assert replay.near is not replay.table
         assert calls.count("vkQueueSubmit") == 1
 
 
@@ -181,9 +181,9 @@ def test_a_flushed_range_is_whole_atoms_or_ends_with_the_memory(at: int, nbytes:
         block = memory.pool.take(1000)
         block.handle.bytes, block.offset = 1200, 0
 
-        spanned: Any = memory._range(block, at, nbytes)
+        flush_range: Any = memory._range(block, at, nbytes)
 
-        assert (spanned.offset, spanned.size) == (first, size)
+        assert (flush_range.offset, flush_range.size) == (first, size)
 
 
 # --- how many allocations there may be --------------------------------------------------------
@@ -195,7 +195,7 @@ def limited(most: int) -> VulkanBackend:
 
 
 @needs_device
-def test_allocations_that_nobody_uses_are_given_back_for_others():
+def test_unused_allocations_are_freed_for_others():
     backend = limited(3)
     for megabytes in range(2, 20):  # each of a size that no other one has
         x = backend.copy_in(np.full(megabytes << 18, megabytes, np.float32))
@@ -207,7 +207,7 @@ def test_allocations_that_nobody_uses_are_given_back_for_others():
 
 
 @needs_device
-def test_more_allocations_than_there_may_be_are_out_of_memory():
+def test_more_allocations_than_the_limit_are_out_of_memory():
     backend = limited(3)
     arrays = [backend.copy_in(np.ones(1 << 20, np.float32)) for _ in range(3)]
     with pytest.raises(OutOfMemory, match="3 allocations are all there may be"):

@@ -84,12 +84,12 @@ USES: dict[str, Callable[[VulkanDevice], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_every_use_of_a_lost_device_says_when_it_was_lost(device: VulkanDevice, use: str):
+def test_every_use_of_a_lost_device_reports_when_it_was_lost(device: VulkanDevice, use: str):
     device.failure(api().VK_ERROR_DEVICE_LOST, "submit work")
 
-    with pytest.raises(DeviceError, match=r"cannot go on \(the device was lost when it had to submit work") as caught:
+    with pytest.raises(DeviceError, match=r"cannot go on \(the device was lost when it had to submit work") as error:
         USES[use](device)
-    assert "new arrays and calls open the device again" in (caught.value.hint or "")
+    assert "new arrays and calls open the device again" in (error.value.hint or "")
 
 
 # --- work -------------------------------------------------------------------------------------
@@ -161,19 +161,19 @@ def test_a_buffer_that_the_driver_has_no_room_for_is_out_of_memory(
 
 
 def test_a_copy_that_cannot_be_begun_is_an_error(monkeypatch: pytest.MonkeyPatch):
-    with two_queues() as late, monkeypatch.context() as patched:
-        patched.setattr(late.device.vk, "vkAllocateCommandBuffers", refusing("VK_ERROR_OUT_OF_HOST_MEMORY"))
+    with two_queues() as late, monkeypatch.context() as patch:
+        patch.setattr(late.device.vk, "vkAllocateCommandBuffers", refusing("VK_ERROR_OUT_OF_HOST_MEMORY"))
 
         with pytest.raises(OutOfMemory, match=r"cannot copy an array \(VK_ERROR_OUT_OF_HOST_MEMORY\)"):
             late.backend.copy_in_aside(X)
 
 
 def test_a_program_that_cannot_be_made_to_wait_for_a_copy_is_an_error(monkeypatch: pytest.MonkeyPatch):
-    with two_queues() as late, monkeypatch.context() as patched:
+    with two_queues() as late, monkeypatch.context() as patch:
         executable = late.backend.record(chain(2))
         buffer, join = late.backend.copy_in_aside(X)
         join()
-        patched.setattr(late.device.vk, "vkQueueSubmit", refusing("VK_ERROR_UNKNOWN"))
+        patch.setattr(late.device.vk, "vkQueueSubmit", refusing("VK_ERROR_UNKNOWN"))
 
         with pytest.raises(DeviceError, match=r"cannot wait for a copy \(VK_ERROR_UNKNOWN\)"):
             executable([buffer])

@@ -50,14 +50,14 @@ def backend() -> Iterator[vulkan.VulkanBackend]:
 def test_a_replay_is_one_submission_however_many_kernels_it_has(backend, monkeypatch, length):
     executable = backend.record(chain(length))
     x = backend.copy_in(np.ones(5, np.float32))
-    called = counted(backend, monkeypatch)
+    calls = counted(backend, monkeypatch)
     executable([x])
     backend.synchronize()
-    called.clear()
+    calls.clear()
 
     executable([x])
 
-    assert [c for c in called if c != "vkGetSemaphoreCounterValue"] == ["vkQueueSubmit"]
+    assert [c for c in calls if c != "vkGetSemaphoreCounterValue"] == ["vkQueueSubmit"]
 
 
 def test_calls_in_flight_share_neither_table_nor_arena(backend):
@@ -87,11 +87,11 @@ def test_a_barrier_stands_only_between_launches_that_touch_the_same_bytes(backen
     end = Launch("double", (Slot(Space.ARENA, VECTOR, offset=1200), Slot(Space.RESULT, VECTOR)))
     plan = replace(chain(1), results=(VECTOR,), steps=(*apart, end), arena_bytes=1600)
     executable = backend.record(plan)
-    called = counted(backend, monkeypatch)
+    calls = counted(backend, monkeypatch)
 
     executable([backend.copy_in(np.ones(5, np.float32))])
 
-    commands = [c for c in called if c in ("vkCmdDispatch", "vkCmdPipelineBarrier")]
+    commands = [c for c in calls if c in ("vkCmdDispatch", "vkCmdPipelineBarrier")]
     launch, barrier = "vkCmdDispatch", "vkCmdPipelineBarrier"
     assert commands == [barrier, *[launch] * 4, barrier, launch, barrier]
 
@@ -133,7 +133,7 @@ def test_a_counted_loop_is_some_steps_that_are_submitted_again_and_again():
     assert len(steps) * repeat.count + len(advances) == 1001
 
 
-def test_branches_stand_behind_gates_and_need_no_host():
+def test_branches_wait_at_gates_and_need_no_host():
     items = scheduled("branches in steps").items
 
     assert all(map(is_recordable, items))
@@ -151,9 +151,9 @@ def test_the_host_looks_at_a_condition_only_after_some_steps(backend, monkeypatc
     executable = backend.record(plan)
     executable([backend.copy_in(X)])
     backend.synchronize()
-    called = counted(backend, monkeypatch)
+    calls = counted(backend, monkeypatch)
 
     count, _ = executable([backend.copy_in(X)])
 
     assert int(backend.copy_out(count, count.type)) > 50
-    assert called.count("vkWaitSemaphores") < 12
+    assert calls.count("vkWaitSemaphores") < 12

@@ -50,7 +50,7 @@ def backend() -> Iterator[vulkan.VulkanBackend]:
 # --- plans ------------------------------------------------------------------------------------
 
 
-def test_a_copy_moves_every_byte_wherever_it_lies(device):
+def test_a_copy_moves_every_byte_at_any_offset(device):
     kind = ArrayType((7,), dtypes.i8)
     middle = Slot(Space.ARENA, kind, offset=3)
     x, y = Slot(Space.ARGUMENT, kind), Slot(Space.RESULT, kind)
@@ -63,17 +63,17 @@ def test_a_copy_moves_every_byte_wherever_it_lies(device):
 
 
 def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(backend, monkeypatch):
-    refused = driver.api().VK_ERROR_OUT_OF_HOST_MEMORY
+    refusal = driver.api().VK_ERROR_OUT_OF_HOST_MEMORY
     functions = backend.session().device.vk
-    monkeypatch.setattr(functions, "vkCreateComputePipelines", lambda *args: refused)
+    monkeypatch.setattr(functions, "vkCreateComputePipelines", lambda *args: refusal)
 
-    with pytest.raises(CompileError, match="cannot compile double for vulkan:0") as caught:
+    with pytest.raises(CompileError, match="cannot compile double for vulkan:0") as error:
         backend.record(chain(1))
 
-    assert "store y[i]" in caught.value.source
+    assert "store y[i]" in error.value.source
 
 
-def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monkeypatch, tmp_path):
+def test_the_drivers_compiled_code_is_kept_on_disk_and_given_back_to_it(monkeypatch, tmp_path):
     ffi, header = driver.api().ffi, 32
     initial_data: list[bytes] = []
 
@@ -106,7 +106,7 @@ def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monke
 # --- memory -----------------------------------------------------------------------------------
 
 
-def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
+def test_an_array_of_several_staged_pieces_makes_the_round_trip(device):
     x = np.arange((5 << 24) // 4 + 3, dtype=np.uint32)
     buffer = device.copy_in(x)
     x_before, x[:] = x.copy(), 0
@@ -114,7 +114,7 @@ def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
     same(x_before, device.copy_out(buffer, buffer.type))
 
 
-def test_memory_that_copies_go_through_is_a_pool_of_its_own():
+def test_staging_memory_has_its_own_pool():
     with opened("staged") as backend:
         x = backend.copy_in(np.ones(1000, np.float32))
         backend.copy_out(x, x.type)
@@ -131,10 +131,10 @@ def test_memory_that_host_and_device_share_is_one_pool():
 
 
 def test_a_driver_without_memory_is_out_of_memory_and_works_on(backend, monkeypatch):
-    refused = driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
+    refusal = driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
     functions = backend.session().device.vk
-    with monkeypatch.context() as patched:
-        patched.setattr(functions, "vkAllocateMemory", lambda *args: refused)
+    with monkeypatch.context() as patch:
+        patch.setattr(functions, "vkAllocateMemory", lambda *args: refusal)
         with pytest.raises(OutOfMemory, match="cannot allocate 400000000 B"):
             backend.alloc(ArrayType((100_000_000,), dtypes.f32))
 
@@ -180,11 +180,11 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(bac
 
 
 def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(backend, monkeypatch):
-    executable, lost = backend.record(chain(2)), backend.session()
+    executable, session = backend.record(chain(2)), backend.session()
     old = backend.copy_in(np.ones(3, np.float32))
     code = driver.api().VK_ERROR_DEVICE_LOST
     refuse = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(lambda *args: code)
-    monkeypatch.setattr(lost.device, "submit_address", ctypes.cast(refuse, ctypes.c_void_p).value)
+    monkeypatch.setattr(session.device, "submit_address", ctypes.cast(refuse, ctypes.c_void_p).value)
 
     with pytest.raises(DeviceError, match="vulkan:0 cannot go on"):
         executable([old])
@@ -196,7 +196,7 @@ def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(backend, mo
     new = backend.copy_in(np.ones(3, np.float32))
     result, _ = executable([new])
     same(np.full(3, 4, np.float32), backend.copy_out(result, result.type))
-    lost.device.close()
+    session.device.close()
 
 
 def test_closing_destroys_all_that_was_made(backend):
@@ -223,9 +223,9 @@ steps(np.ones(100, np.float32))
 threading.Thread(target=lambda: np.asarray(steps(np.ones(3, np.float32))), daemon=True).start()
 time.sleep(0.05)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=600)
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=600)
 
-    assert done.returncode == 0
+    assert process.returncode == 0
 
 
 # --- the validation layer ---------------------------------------------------------------------
@@ -272,14 +272,14 @@ needs_layer = pytest.mark.skipif(
 
 
 @needs_layer
-def test_the_validation_layer_says_nothing_about_plans_loops_and_copies():
-    done = validated(PROGRAMS)
+def test_the_validation_layer_reports_nothing_for_plans_loops_and_copies():
+    process = validated(PROGRAMS)
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 @needs_layer
-def test_what_the_validation_layer_says_is_an_error():
+def test_a_message_of_the_validation_layer_is_an_error():
     program = """
 import numpy as np
 from rune.backends import vulkan
@@ -288,17 +288,17 @@ device = backend.session().device
 device.vk.vkCmdDispatch(device.command_buffers(1)[0], 1, 1, 1)
 backend.synchronize()
 """
-    done = validated(program)
+    process = validated(program)
 
-    assert "DeviceError: vulkan: the validation layer objects" in done.stderr
-    assert "vkCmdDispatch" in done.stderr
+    assert "DeviceError: vulkan: the validation layer objects" in process.stderr
+    assert "vkCmdDispatch" in process.stderr
 
 
 # --- float controls ---------------------------------------------------------------------------
 
 
 def said(independence: int, *bits: int) -> SimpleNamespace:
-    """What a driver says of denormals, which it can keep in some formats."""
+    """Properties of a driver that can keep denormals in some formats."""
     other = ("shaderSignedZeroInfNanPreserveFloat", "shaderRoundingModeRTEFloat")
     keeps = {f"shaderDenormPreserveFloat{b}": b in bits for b in (16, 32, 64)}
     nothing = {f"{prefix}{b}": 0 for prefix in other for b in (16, 32, 64)}
@@ -315,7 +315,7 @@ def said(independence: int, *bits: int) -> SimpleNamespace:
         (2, (16, 32, 64), {16, 32, 64}),
     ],
 )
-def test_a_control_is_asked_for_where_the_driver_lets_it_differ(
+def test_a_float_control_is_requested_where_the_driver_lets_it_differ(
     independence: int, bits: tuple[int, ...], settable: set[int]
 ):
     controls = vulkan._float_controls(said(independence, *bits))

@@ -39,17 +39,17 @@ class Late:
     """The driver between rune and the real one.
 
     programs, copies: what was submitted and is not played
-    shown:            semaphores, as what was played leaves them
-    waited:           semaphores that the host has waited for, in order
+    clocks:           semaphores, as what was played leaves them
+    host_waits:       semaphores that the host has waited for, in order
     """
 
     backend: vulkan.VulkanBackend
-    device: Any  # as long as it is not opened anew
+    device: Any  # until it is opened anew
     choose: random.Random
     programs: deque[Submission] = field(default_factory=deque)
     copies: deque[Submission] = field(default_factory=deque)
-    shown: Numbers = field(default_factory=dict)
-    waited: list[int] = field(default_factory=list)
+    clocks: Numbers = field(default_factory=dict)
+    host_waits: list[int] = field(default_factory=list)
     real: Any = None
 
     def submit(self, queue: object, count: int, info: Any, fence: object) -> int:
@@ -62,8 +62,8 @@ class Late:
     def wait(self, handle: object, info: Any, timeout: int) -> int:
         """vkWaitSemaphores: play until they show it."""
         semaphore, number = number_of(info.pSemaphores[0]), int(info.pValues[0])
-        self.waited.append(semaphore)
-        self.play(lambda: self.shown.get(semaphore, 0) >= number)
+        self.host_waits.append(semaphore)
+        self.play(lambda: self.clocks.get(semaphore, 0) >= number)
         return self.real.vkWaitSemaphores(handle, info, timeout)
 
     def wait_idle(self, handle: object) -> int:
@@ -79,17 +79,17 @@ class Late:
             self._run(self.choose.choice(ready).popleft())
 
     def _may_begin(self, submission: Submission) -> bool:
-        return all(self.shown.get(semaphore, 0) >= n for semaphore, n in submission.waits.items())
+        return all(self.clocks.get(semaphore, 0) >= n for semaphore, n in submission.waits.items())
 
     def _run(self, submission: Submission) -> None:
         for semaphore, number in submission.signals.items():
-            assert number > self.shown.get(semaphore, 0), "a clock goes back"
-            self.shown[semaphore] = number
-        info, held = rebuilt(submission)
+            assert number > self.clocks.get(semaphore, 0), "a clock goes back"
+            self.clocks[semaphore] = number
+        info, references = rebuilt(submission)
         assert self.real.vkQueueSubmit(self.device.queue, 1, info, api().ffi.NULL) == 0
         # Commands of the same memory are kept apart by rune's semaphores, or not at all.
         self.real.vkDeviceWaitIdle(self.device.handle)
-        del held
+        del references
 
 
 def number_of(handle: object) -> int:
@@ -143,7 +143,7 @@ def two_queues(seed: int = 0, memory: str = "staged") -> Iterator[Late]:
         def submit(queue: int, count: int, info: int, fence: int) -> int:
             return late.submit(queue, count, api().ffi.cast("VkSubmitInfo*", info), fence)
 
-        held = ctypes.CFUNCTYPE(*kinds)(submit)
-        patch.setattr(late.device, "submit_address", ctypes.cast(held, ctypes.c_void_p).value)
+        callback = ctypes.CFUNCTYPE(*kinds)(submit)
+        patch.setattr(late.device, "submit_address", ctypes.cast(callback, ctypes.c_void_p).value)
         yield late
         backend.close()

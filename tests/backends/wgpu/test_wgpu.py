@@ -92,7 +92,7 @@ def test_a_sum_is_rounded_before_something_is_taken_from_it(device):
     same([np.zeros(1, np.float32)], results(device, lambda x: rnp.sum(x, axis=1) - x[:, 0], x))
 
 
-def test_what_is_not_a_number_is_told_by_its_bits(device):
+def test_comparisons_and_tests_of_nan_and_infinity_are_right(device):
     x = np.array([np.nan, 1, -np.inf, np.inf, 1e-40, -0.0], np.float32)
 
     outputs = results(device, lambda x: [x < 1, ~(x < 1), x != x, rnp.isinf(x), x > 0, x == 0], x)
@@ -253,33 +253,33 @@ def test_more_steps_than_an_index_can_count_are_refused(device):
 
 
 def test_a_dtype_that_webgpu_lacks_is_refused_before_anything_is_lowered():
-    with pytest.raises(DtypeError, match=r"cannot use f64\[3\] on wgpu:0") as caught:
+    with pytest.raises(DtypeError, match=r"cannot use f64\[3\] on wgpu:0") as error:
         rune.jit(lambda: rnp.zeros(3, "f64") * 2, device="wgpu:0")()
 
-    assert "convert to f32" in str(caught.value)
+    assert "convert to f32" in str(error.value)
 
 
 def test_a_refused_module_shows_its_numbered_source(device):
-    rendered = render(DOUBLE)
-    wrong = replace(rendered, text=rendered.text.replace("let i = point", "let i = undeclared"))
+    source = render(DOUBLE)
+    wrong = replace(source, text=source.text.replace("let i = point", "let i = undeclared"))
 
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(CompileError) as error:
         device.pipeline(wrong)
 
-    assert "wgpu: cannot compile run_double for wgpu:0 (line " in str(caught.value)
-    assert "no definition in scope for identifier: `undeclared`" in str(caught.value)
-    assert "  let i = undeclared;" in str(caught.value)
+    assert "wgpu: cannot compile run_double for wgpu:0 (line " in str(error.value)
+    assert "no definition in scope for identifier: `undeclared`" in str(error.value)
+    assert "  let i = undeclared;" in str(error.value)
 
 
 def test_a_lost_device_is_an_error_and_another_one_still_works(device):
-    lost = wgpu.open_device(TARGETS[0])
-    executable, arguments = compiled(lost, lambda x: x + 1, floats(3))
-    lost.device.destroy()
+    backend = wgpu.open_device(TARGETS[0])
+    executable, arguments = compiled(backend, lambda x: x + 1, floats(3))
+    backend.device.destroy()
 
     for use in (
         lambda: executable(arguments),
-        lambda: lost.copy_in(floats(5000)),
-        lambda: lost.copy_out(arguments[0], arguments[0].type),
+        lambda: backend.copy_in(floats(5000)),
+        lambda: backend.copy_out(arguments[0], arguments[0].type),
     ):
         with pytest.raises(DeviceError, match=r"wgpu:0 \(the device is lost"):
             use()
@@ -316,20 +316,20 @@ def test_reads_of_a_tree_are_all_begun_before_one_is_waited_for(monkeypatch: pyt
 
 def test_reads_that_are_ended_in_another_order_have_their_own_bytes():
     arrays = [rune.device_put(np.full(10, k, np.int32), "wgpu") for k in range(5)]
-    begun = [a.start_numpy() for a in arrays]
+    finishers = [a.start_numpy() for a in arrays]
     for k in (3, 0, 4, 1, 2):
-        same(np.full(10, k, np.int32), begun[k]())
+        same(np.full(10, k, np.int32), finishers[k]())
 
 
-def test_a_read_sees_what_was_computed_before_it_and_not_what_came_after():
+def test_a_read_sees_the_values_from_before_it_only():
     f = rune.jit(lambda x: x + 1.0, donate_argnums=0, device="wgpu")
     x = f(np.zeros(1000, np.float32))
-    begun = x.start_numpy()
+    finish = x.start_numpy()
     f(x)  # takes the memory over
-    same(np.ones(1000, np.float32), begun())
+    same(np.ones(1000, np.float32), finish())
 
 
-def test_a_read_that_nobody_waits_for_gives_its_memory_back():
+def test_an_unawaited_read_frees_its_memory():
     backend: Any = rune.backends.device_named("wgpu").backend
     x = rune.device_put(np.ones(1000, np.float32), "wgpu")
     np.asarray(x)
@@ -344,7 +344,7 @@ def test_a_read_that_nobody_waits_for_gives_its_memory_back():
     assert after.raw_allocations - before.raw_allocations <= 2
 
 
-def test_a_read_whose_wait_is_interrupted_gives_its_memory_back(monkeypatch: pytest.MonkeyPatch):
+def test_a_read_whose_wait_is_interrupted_frees_its_memory(monkeypatch: pytest.MonkeyPatch):
     backend: Any = rune.backends.device_named("wgpu").backend
     x = rune.device_put(np.ones(1000, np.float32), "wgpu")
     np.asarray(x)
@@ -366,19 +366,19 @@ def test_a_read_whose_wait_is_interrupted_gives_its_memory_back(monkeypatch: pyt
 
 def interrupt_at(line: int) -> Callable[[], bool]:
     """Raise at so many lines of read.py from here on, where a handler could; whether it has."""
-    ahead, handler = [line], signal.getsignal(signal.SIGINT)
+    lines_ahead, handler = [line], signal.getsignal(signal.SIGINT)
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         if frame.f_code.co_filename != read.__file__:
             return None
         if event == "line" and signal.getsignal(signal.SIGINT) is handler:
-            ahead[0] -= 1
-            if ahead[0] == 0:
+            lines_ahead[0] -= 1
+            if lines_ahead[0] == 0:
                 raise KeyboardInterrupt
         return trace
 
     sys.settrace(trace)
-    return lambda: ahead[0] <= 0
+    return lambda: lines_ahead[0] <= 0
 
 
 @pytest.mark.usefixtures("interrupts")
@@ -401,7 +401,7 @@ def test_a_read_may_be_interrupted_at_any_line():
     assert line > 5
 
 
-def test_staging_memory_serves_again():
+def test_staging_memory_is_reused():
     x = rune.device_put(np.ones(5000, np.float32), "wgpu")
     np.asarray(x)
     before = rune.memory_stats("wgpu").pools["staging"].raw_allocations
@@ -424,16 +424,16 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_call_on_the_memory_of_an_earlier_one_walks_no_steps(monkeypatch: pytest.MonkeyPatch):
     f = rune.jit(lambda x: rnp.cumsum(rnp.sin(x))[::-1] * 2.0, device="wgpu")
     x = rune.device_put(floats(64), "wgpu")
-    wanted = np.asarray(f(x))
+    reference = np.asarray(f(x))
     np.asarray(f(x))
     steps = walks(monkeypatch)
 
     for _ in range(5):
-        same(wanted, np.asarray(f(x)))
+        same(reference, np.asarray(f(x)))
     assert not steps
 
 
-def test_calls_on_other_memory_have_scripts_of_their_own():
+def test_calls_on_other_memory_have_their_own_scripts():
     f = rune.jit(lambda x: rnp.cumsum(x) + 1.0, device="wgpu")
     arrays = [rune.device_put(floats(32), "wgpu") for _ in range(5)]
     for _ in range(3):
@@ -447,9 +447,9 @@ def test_few_scripts_are_kept():
     results = [f(x) for _ in range(3 * script.KEPT)]
     for y in results:
         same(np.asarray(x) + np.float32(1), np.asarray(y))
-    (traced,) = f._traces.values()
+    (trace,) = f._traces.values()
     device = rune.backends.device_named("wgpu")
-    executable: Any = executables.compiled(traced[0].program, device)
+    executable: Any = executables.compiled(trace[0].program, device)
     assert len(executable._scripts) == script.KEPT
 
 
@@ -474,7 +474,7 @@ def test_a_plan_with_more_buffers_than_are_bound_keeps_no_script():
 def test_a_loop_is_walked(monkeypatch: pytest.MonkeyPatch):
     f = rune.jit(lambda x: rune.fori_loop(0, 3, lambda i, v: v[::-1] + i, x), device="wgpu")
     x = np.arange(4, dtype=np.float32)
-    wanted = np.asarray(f(x))
+    reference = np.asarray(f(x))
     steps = walks(monkeypatch)
-    same(wanted, np.asarray(f(x)))
+    same(reference, np.asarray(f(x)))
     assert len(steps) >= 3

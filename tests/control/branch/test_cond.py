@@ -18,11 +18,11 @@ from rune.errors import ArgumentError, TransformError
 from tests.support.arrays import array
 from tests.support.close import same
 
-BOTH_WAYS = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+BOTH_WAYS = pytest.mark.parametrize("in_program", [False, True], ids=["eager", "jit"])
 
 
-def run(function: Any, compiled: bool, *args: Any) -> Any:
-    return (rune.jit(function) if compiled else function)(*args)
+def run(function: Any, in_program: bool, *args: Any) -> Any:
+    return (rune.jit(function) if in_program else function)(*args)
 
 
 # --- which branch -----------------------------------------------------------------------------
@@ -33,9 +33,9 @@ def run(function: Any, compiled: bool, *args: Any) -> Any:
     ("pred", "expected"),
     [(True, 1), (False, 2), (np.True_, 1), (3, 1), (0, 2), (-0.0, 2), (2.5, 1), (np.nan, 1), (np.int8(0), 2)],
 )
-def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, compiled: bool):
+def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, in_program: bool):
     # As JAX 0.10.2.
-    result = run(lambda p: rune.cond(p, lambda: 1, lambda: 2), compiled, pred)
+    result = run(lambda p: rune.cond(p, lambda: 1, lambda: 2), in_program, pred)
 
     same(np.int32(expected), result)
 
@@ -55,19 +55,19 @@ def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, compiled: 
         (np.uint8(200), 30),
     ],
 )
-def test_an_index_out_of_range_means_the_nearest_branch(index: Any, expected: int, compiled: bool):
+def test_an_index_out_of_range_means_the_nearest_branch(index: Any, expected: int, in_program: bool):
     function = lambda i: rune.switch(i, [lambda: 10, lambda: 20, lambda: 30])  # noqa: E731
 
-    same(np.int32(expected), run(function, compiled, array(index) if index is not int else index))
+    same(np.int32(expected), run(function, in_program, array(index) if index is not int else index))
 
 
 @BOTH_WAYS
-def test_operands_are_trees_and_are_given_to_either_branch(compiled: bool):
+def test_operands_are_trees_and_are_given_to_either_branch(in_program: bool):
     def function(p: Any, a: Any, b: Any) -> Any:
         return rune.cond(p, lambda a, b: {"r": a["x"] + b}, lambda a, b: {"r": a["x"] - b}, a, b)
 
     for p, expected in ((True, 5), (False, 1)):
-        same({"r": np.int32(expected)}, run(function, compiled, p, {"x": 3, "none": None}, 2))
+        same({"r": np.int32(expected)}, run(function, in_program, p, {"x": 3, "none": None}, 2))
 
 
 def test_branches_may_take_nothing_and_close_over_what_they_need():
@@ -93,7 +93,7 @@ def test_only_the_chosen_branch_runs():
     assert rune.cond(False, forever, lambda x: x + 1, 1) == 2
 
 
-def test_a_function_that_stands_in_several_places_is_traced_once():
+def test_a_function_used_in_several_places_is_traced_once():
     calls = []
 
     def function(x: Any) -> Any:
@@ -157,7 +157,7 @@ def test_branches_that_differ_say_where(a: Any, b: Any, message: str):
         rune.cond(True, lambda: a, lambda: b)
 
 
-def test_a_leaf_beside_a_container_shows_both():
+def test_a_leaf_opposite_a_container_is_reported_with_both():
     with pytest.raises(TransformError, match=r"a single value comes from f.*, \(\*, \*\) from t"):
         rune.cond(True, lambda x: (x, x), lambda x: x, 1.0)
 
@@ -180,13 +180,13 @@ def test_switch_names_the_branch_that_differs():
         (None, "NoneType as pred"),
     ],
 )
-def test_what_is_no_predicate_is_refused(pred: Any, message: str):
+def test_a_value_that_is_not_a_predicate_is_refused(pred: Any, message: str):
     with pytest.raises(ArgumentError, match=message):
         rune.cond(pred, lambda: 1, lambda: 2)
 
 
 @pytest.mark.parametrize("index", [1.0, True, np.array([1]), "one"])
-def test_what_is_no_index_is_refused(index: Any):
+def test_an_index_that_is_not_an_integer_is_refused(index: Any):
     with pytest.raises(ArgumentError, match="switch: cannot take"):
         rune.switch(index, [lambda: 1, lambda: 2])
 
@@ -200,17 +200,17 @@ def test_checks_of_a_branch_without_results_are_made_in_its_lanes():
         assert (error.get() is None) == is_fine
 
 
-def test_results_that_differ_are_named_alike_beside_a_reference_that_is_alive():
-    beside = rune.new_ref(1.0)
+def test_mismatched_results_are_named_in_the_same_way_while_a_reference_is_alive():
+    reference = rune.new_ref(1.0)
 
     with pytest.raises(TransformError, match=r"\(result\['a'\] is i32\*\[\] from false_fun"):
         rune.cond(True, lambda: {"a": 1.0}, lambda: {"a": 1})
     with pytest.raises(TransformError, match=r"\(\(\*, \*\) comes from false_fun, a single value from true_fun\)"):
         rune.cond(True, lambda: 1.0, lambda: (1.0, 2.0))
-    assert beside[...] == 1.0
+    assert reference[...] == 1.0
 
 
-def test_what_cannot_be_called_is_refused():
+def test_a_branch_that_is_not_a_function_is_refused():
     no_function: Any = 3
     with pytest.raises(TransformError, match="cond: cannot transform int"):
         rune.cond(True, no_function, lambda: 2)
@@ -220,23 +220,23 @@ def test_what_cannot_be_called_is_refused():
         rune.switch(0, [])
 
 
-def test_what_every_branch_passes_on_has_no_lanes_of_its_own():
+def test_an_operand_that_every_branch_passes_on_is_not_batched():
     branches = [lambda b, s: (b, s + 1, s), lambda b, s: (b, s, s), lambda b, s: (b, b, b)]
     lanes, scale, rows = rnp.array([0, 2, 1]), rnp.array(5.0), rnp.arange(3.0)
 
     def chosen(i: Any, b: Any, s: Any) -> Any:
         return rune.switch(i, branches, b, s)
 
-    batched = rune.vmap(chosen, in_axes=(0, None, 0), out_axes=(None, 0, 0))
-    for run in (batched, rune.jit(batched)):
-        passed, second, third = run(lanes, scale, rows)
+    lanes_of_chosen = rune.vmap(chosen, in_axes=(0, None, 0), out_axes=(None, 0, 0))
+    for run in (lanes_of_chosen, rune.jit(lanes_of_chosen)):
+        constant, second, third = run(lanes, scale, rows)
 
-        np.testing.assert_array_equal(passed, 5.0)
+        np.testing.assert_array_equal(constant, 5.0)
         np.testing.assert_array_equal(second, [1, 5, 2])
         np.testing.assert_array_equal(third, [0, 5, 2])
 
 
-def test_what_every_branch_passes_on_has_the_derivative_of_its_lanes():
+def test_an_operand_that_every_branch_passes_on_gets_the_derivatives_of_all_lanes():
     def total(b: Any) -> Any:
         outs = rune.vmap(lambda i: rune.cond(i > 0, lambda v: (v, v * v), lambda v: (v, v), b))(rnp.arange(3))
         return outs[0].sum() + outs[1].sum()

@@ -25,8 +25,8 @@ def test_sums_are_cumulative_sums(count: int, axis: int, reverse: bool):
 
     prefixes = rune.associative_scan(rnp.add, rnp.asarray(x), reverse=reverse, axis=axis)
 
-    flipped = np.flip(x, axis) if reverse else x
-    expected = np.cumsum(flipped, axis).astype(np.int32)
+    forward = np.flip(x, axis) if reverse else x
+    expected = np.cumsum(forward, axis).astype(np.int32)
     same(np.flip(expected, axis) if reverse else expected, prefixes)
 
 
@@ -81,7 +81,7 @@ def test_the_function_is_applied_logarithmically_often():
         (TransformError, "another structure", (lambda a, b: (a, b), rnp.ones(5))),
     ],
 )
-def test_what_makes_no_sense_is_refused(error: Any, message: str, args: Any):
+def test_meaningless_arguments_are_refused(error: Any, message: str, args: Any):
     with pytest.raises(error, match=message):
         rune.associative_scan(*args)
 

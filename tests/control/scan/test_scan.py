@@ -30,7 +30,7 @@ def running(c: Any, x: Any) -> Any:
 
 
 @given(st.integers(0, 6), st.booleans(), st.sampled_from([0, 1, 2, 3, True]), st.booleans())
-def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, compiled: bool):
+def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, in_program: bool):
     xs = np.random.default_rng(length).normal(size=(length, 3))
     c, ys = np.ones(3), np.zeros((length, 3))
     for t in reversed(range(length)) if reverse else range(length):
@@ -46,12 +46,12 @@ def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, compi
 
     with interpreted():
         near((c, ys), function(array(np.ones(3)), array(xs)), relative=1e-13, why="f64")
-    if compiled:
+    if in_program:
         result = rune.jit(function)(array(np.ones(3)), array(xs))
         near((c, ys), result, relative=1e-12, why="f64, another polynomial")
 
 
-def test_the_stacked_results_of_a_reversed_scan_stand_in_the_order_of_the_rows():
+def test_the_stacked_results_of_a_reversed_scan_have_the_order_of_the_rows():
     # As JAX 0.10.2.
     result = rune.scan(running, 0.0, rnp.arange(4.0), reverse=True)
 
@@ -93,7 +93,7 @@ def test_no_steps_give_the_first_carry_and_empty_results():
     same((np.ones(0, np.float32), np.ones((0, 1), np.float32)), ys)
 
 
-def test_the_length_may_be_given_beside_the_rows():
+def test_the_length_may_be_given_together_with_the_rows():
     same(np.float32(6), rune.scan(running, 0.0, rnp.arange(4.0), length=4)[0])
 
 
@@ -137,13 +137,13 @@ def test_a_python_number_takes_the_dtype_that_comes_out(init: Any, rows: Any, dt
     assert carry.dtype == ys.dtype == dtype  # as JAX 0.10.2
 
 
-def test_a_weak_carry_stays_weak_where_nothing_strong_meets_it():
+def test_a_weak_carry_stays_weak_without_a_strong_operand():
     carry, _ = rune.scan(lambda c, _: (c * 2.0, None), 1.0, None, length=3)
 
     assert carry.type == ArrayType((), dtypes.f32, weak=True)  # as JAX 0.10.2
 
 
-def test_a_carry_for_which_the_body_answers_a_python_number_ends_weak():
+def test_a_carry_becomes_weak_if_the_body_returns_a_python_number():
     carry, carries = rune.scan(lambda c, _: (1.0, c), np.float32(0), None, length=3)
 
     # As JAX 0.10.2: the body is given a strong value, and what the loop gives is what it answered.
@@ -201,15 +201,15 @@ def test_gradient_and_lanes_with_a_symbolic_number_of_rows():
 def test_a_size_may_be_the_length():
     @rune.jit(dims={"n": (1, 64)})
     def function(xs: Any) -> Any:
-        counted = rune.scan(lambda c, _: (c + 1, None), 0, None, length=xs.shape[0])[0]
-        return counted, rune.fori_loop(0, xs.shape[0], lambda i, c: c + xs[i], 0.0)
+        length = rune.scan(lambda c, _: (c + 1, None), 0, None, length=xs.shape[0])[0]
+        return length, rune.fori_loop(0, xs.shape[0], lambda i, c: c + xs[i], 0.0)
 
     for n in (3, 5):
         result = function(np.ones(n, np.float32))
         same((np.int32(n), np.float32(n)), result)
 
 
-def test_a_body_may_mention_a_size_that_none_of_its_values_tells():
+def test_a_body_may_use_a_size_that_none_of_its_values_has():
     def function(x: Any, seed: Any) -> Any:
         def step(c: Any, _: Any) -> Any:
             return c + rnp.ones(x.shape[0]).sum(), None
@@ -245,7 +245,7 @@ def test_types_stand_in_for_arrays_of_symbolic_size(expect: Any):
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 3, 7, 9])
-def test_map_is_the_loop_whatever_the_batches(batch_size: int | None):
+def test_map_equals_the_loop_for_any_batch_size(batch_size: int | None):
     xs = np.arange(14, dtype=np.float32).reshape(7, 2)
 
     result = rune.map(lambda x: {"s": x.sum(), "x": x * 2}, rnp.asarray(xs), batch_size=batch_size)
@@ -291,7 +291,7 @@ def test_a_carry_of_another_structure_names_the_place():
         (ArgumentError, "str as an array", (lambda c, x: (c, "y"), 0.0, rnp.ones(3)), {}),
     ],
 )
-def test_what_makes_no_sense_is_refused(error: Any, message: str, args: Any, options: Any):
+def test_meaningless_arguments_are_refused(error: Any, message: str, args: Any, options: Any):
     with pytest.raises(error, match=message):
         rune.scan(*args, **options)
 

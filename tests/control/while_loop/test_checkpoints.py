@@ -31,17 +31,17 @@ from tests.support.close import near, same
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_no_slot_is_taken_while_it_is_needed(count: int):
     # Beyond count**2, where whole levels are given up, too.
-    held: dict[int, int] = {}
+    positions: dict[int, int] = {}
     for position in range(4 * count**2 + 3):
-        now = np.int32(position)
-        spacing = int(stride(now, count))
-        if int(checkpoint_before(now, np.int32(spacing))) == position:
-            held[int(slot(now, count))] = position
+        step = np.int32(position)
+        spacing = int(stride(step, count))
+        if int(checkpoint_before(step, np.int32(spacing))) == position:
+            positions[int(slot(step, count))] = position
 
-        wanted = range(0, position + 1, spacing)
-        assert len(wanted) <= count
-        assert all(held[int(slot(np.int32(p), count))] == p for p in wanted)
-        assert set(held) <= set(range(count))
+        checkpoints = range(0, position + 1, spacing)
+        assert len(checkpoints) <= count
+        assert all(positions[int(slot(np.int32(p), count))] == p for p in checkpoints)
+        assert set(positions) <= set(range(count))
 
 
 def test_the_stride_doubles_whenever_as_many_have_passed():
@@ -118,7 +118,7 @@ def test_many_more_steps_than_carries_are_compiled_and_exact(count: int):
 
 @pytest.mark.parametrize(("steps", "most"), [(16, 0.0), (256, 1.0), (1024, 2.1), (4096, 3.1)])
 def test_each_step_is_recomputed_as_rarely_as_the_page_says(steps: int, most: float):
-    # The carry comes from a callback, so it is seen how often it is computed.
+    # A callback computes the carry, which counts the computations.
     calls = 0
 
     def successor(i: Any) -> Any:
@@ -136,9 +136,9 @@ def test_each_step_is_recomputed_as_rarely_as_the_page_says(steps: int, most: fl
         return rune.while_loop(lambda s: s[0] < steps, body, first, reverse=Checkpoints(16))[1]
 
     rune.jit(rune.grad(function))(1.0)
-    recomputed = calls - steps
+    extra_calls = calls - steps
 
-    assert recomputed <= most * steps
+    assert extra_calls <= most * steps
 
 
 def test_a_linear_body_keeps_nothing():
@@ -236,7 +236,7 @@ def test_growing_residuals_run_few_programs():
     assert counts.compiles <= 4  # lengths are the same 40; the first count was compiled before
 
 
-def test_growing_residuals_under_jit_say_what_to_do():
+def test_growing_residuals_under_jit_raise_an_error_with_advice():
     with pytest.raises(TransformError, match=r"(?s)number of steps is not known.*Checkpoints\(\)"):
         rune.jit(rune.grad(lambda x: wandering(x, 3, GrowingResiduals())))(rnp.ones(2))
 

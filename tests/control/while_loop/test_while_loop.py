@@ -25,7 +25,7 @@ from tests.support.close import near, same
 
 
 @given(st.integers(0, 40), st.booleans())
-def test_it_is_the_while_statement(limit: int, compiled: bool):
+def test_it_is_the_while_statement(limit: int, in_program: bool):
     n, total = 0, np.float64(0.0)
     while n * n < limit:
         n, total = n + 1, np.sqrt(total + n + 1)
@@ -39,7 +39,7 @@ def test_it_is_the_while_statement(limit: int, compiled: bool):
 
     with interpreted():
         near((np.int32(n), total), function(limit), relative=1e-14, why="f64")
-    if compiled:
+    if in_program:
         near((np.int32(n), total), rune.jit(function)(limit), relative=1e-14, why="f64")
 
 
@@ -98,7 +98,7 @@ def test_the_gradient_with_respect_to_what_the_condition_reads_is_zero():
         (r"cannot transform int", 3, lambda c: c, 0),
     ],
 )
-def test_what_makes_no_sense_is_refused(message: str, cond_fun: Any, body_fun: Any, init: Any):
+def test_meaningless_arguments_are_refused(message: str, cond_fun: Any, body_fun: Any, init: Any):
     with pytest.raises(TransformError, match=message):
         rune.while_loop(cond_fun, body_fun, init)
 
@@ -126,11 +126,11 @@ def test_python_bounds_and_traced_ones_give_the_same(bounds: Any):
 
 
 def test_python_bounds_give_a_scan_and_traced_ones_a_while():
-    known = rune.make_program(lambda x: rune.fori_loop(0, 9, polynomial, x))(1.0)
-    traced = rune.make_program(lambda n, x: rune.fori_loop(0, n, polynomial, x))(9, 1.0)
+    of_python_bounds = rune.make_program(lambda x: rune.fori_loop(0, 9, polynomial, x))(1.0)
+    of_traced_bounds = rune.make_program(lambda n, x: rune.fori_loop(0, n, polynomial, x))(9, 1.0)
 
-    assert [e.primitive.name for e in known.equations] == ["scan"]
-    assert [e.primitive.name for e in traced.equations] == ["while"]
+    assert [e.primitive.name for e in of_python_bounds.equations] == ["scan"]
+    assert [e.primitive.name for e in of_traced_bounds.equations] == ["while"]
 
 
 @pytest.mark.parametrize("lower", [0, np.int8(0)])
@@ -171,17 +171,22 @@ def _recorded(lower: Any, upper: Any) -> Any:
     return rune.fori_loop(lower, upper, step, (rnp.zeros(7), 0))
 
 
-@pytest.mark.parametrize(("bounds", "known", "traced"), FLOATS)
-def test_floats_are_counted_as_by_jax(bounds: Any, known: list[float], traced: list[float]):
+@pytest.mark.parametrize(("bounds", "counters_in_python", "counters_in_f32"), FLOATS)
+def test_floats_are_counted_as_by_jax(bounds: Any, counters_in_python: list[float], counters_in_f32: list[float]):
     of_arrays = _recorded(*map(rnp.float32, bounds))
     lanes = rune.vmap(_recorded)(*(rnp.array([b]) for b in bounds))
 
     for counters, count in (_recorded(*bounds), of_arrays):
-        assert int(count) == len(known)
-        same(np.array(known, np.float32), counters[: len(known)])
+        assert int(count) == len(counters_in_python)
+        same(np.array(counters_in_python, np.float32), counters[: len(counters_in_python)])
     for counters, count in (rune.jit(_recorded)(*bounds), (lanes[0][0], lanes[1][0])):
-        assert int(count) == len(traced)
-        near(np.array(traced, np.float32), counters[: len(traced)], relative=1e-6, why="ones are added to f32")
+        assert int(count) == len(counters_in_f32)
+        near(
+            np.array(counters_in_f32, np.float32),
+            counters[: len(counters_in_f32)],
+            relative=1e-6,
+            why="ones are added to f32",
+        )
 
 
 def test_the_value_of_a_loop_to_a_float_has_a_derivative():
@@ -204,7 +209,7 @@ def test_both_kinds_of_loops_are_differentiated():
         near(80.0, rune.grad(traced)(2.0, array(5)), relative=1e-6, why="5 x**4")
 
 
-def test_unrolling_is_asked_for_and_changes_nothing():
+def test_unrolling_on_request_changes_no_result():
     for unroll in (1, 2, True):
         same(by_hand(0, 6, 1.0), rune.fori_loop(0, 6, polynomial, 1.0, unroll=unroll))
 
@@ -227,16 +232,16 @@ def test_bounds_that_make_no_sense_are_refused(message: str, args: Any, options:
         rune.fori_loop(*args, **options)
 
 
-def test_a_carry_that_the_body_passes_on_has_no_lanes_of_its_own():
+def test_a_carry_that_the_body_passes_on_is_not_batched():
     def f(n: Any, table: Any) -> Any:
         return rune.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + c[2][c[0]], c[2]), (0, 0.0, table))
 
     table = rnp.array([3.0, 5.0, 7.0])
 
-    batched = rune.vmap(f, in_axes=(0, None), out_axes=(0, 0, None))
-    for run in (batched, rune.jit(batched)):
-        steps, total, passed = run(rnp.array([2, 0, 3]), table)
+    on_lanes = rune.vmap(f, in_axes=(0, None), out_axes=(0, 0, None))
+    for run in (on_lanes, rune.jit(on_lanes)):
+        steps, total, constant = run(rnp.array([2, 0, 3]), table)
 
         np.testing.assert_array_equal(steps, [2, 0, 3])
         np.testing.assert_array_equal(total, [8, 0, 15])
-        np.testing.assert_array_equal(passed, table)
+        np.testing.assert_array_equal(constant, table)

@@ -1,4 +1,4 @@
-"""Run one kernel on NumPy arrays through LLVM, on the host as it is or as a narrower machine."""
+"""Run one kernel on NumPy arrays through LLVM, for the host or for a narrower machine."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SCALAR = Machine(1, has_cheap_masks=False)
 def compiled(code: KernelCode, on: Machine | None = None) -> Code:
     """The kernel as machine code."""
     check(code)
-    rendered = render(code, on or machine())
-    return compile_module(code.name, "\n".join([*sorted(rendered.declarations), rendered.text]))
+    source = render(code, on or machine())
+    return compile_module(code.name, "\n".join([*sorted(source.declarations), source.text]))
 
 
 def run(
@@ -36,11 +36,11 @@ def run(
     **sizes: int,
 ) -> None:
     """Run the kernel in place, over its whole range or over `span` of it."""
-    held = compiled(code, on)
+    machine_code = compiled(code, on)
     extent = render(code, on or machine()).range
     begin, end = span or (0, dims.evaluate(extent, sizes))
     types = [ctypes.c_void_p] * len(buffers) + [ctypes.c_int64] * (len(sizes) + 2)
-    function = ctypes.CFUNCTYPE(None, *types)(held.address(code.name))
+    function = ctypes.CFUNCTYPE(None, *types)(machine_code.address(code.name))
     function(*(b.ctypes.data for b in buffers), *(sizes[n] for n in code.sizes), begin, end)
 
 

@@ -45,7 +45,7 @@ def rendered(text: str, target: Target = TARGET) -> SpirvKernel:
 
 
 def complaint(words: bytes, folder: Path) -> str:
-    """What spirv-val says against a module; nothing if it is valid for Vulkan 1.3."""
+    """The errors of spirv-val for a module; empty if it is valid for Vulkan 1.3."""
     file = folder / "module.spv"
     file.write_bytes(words)
     command = [str(VALIDATOR), "--target-env", "vulkan1.3", str(file)]

@@ -1,8 +1,7 @@
-"""Functions of CUDA C for matrices: an emulated warp does what the PTX manual says of them.
+"""Functions of CUDA C for matrices: an emulated warp follows the PTX manual.
 
-Each thread of a warp says where one row begins, and gets its part of every matrix; the layouts are
-those of the manual ("Matrix fragments for mma.m16n8k16", "ldmatrix").
-"""
+Each thread of a warp gives the address of one row, and gets its part of every matrix; the layouts
+are those of the manual ("Matrix fragments for mma.m16n8k16", "ldmatrix")."""
 
 from __future__ import annotations
 
@@ -84,13 +83,13 @@ def test_a_product_is_a_block_of_three_calls():
     assert "rune_multiply_bf16(s_0_0, s_0_1, s_1_0, s_1_1, s_0_2, s_0_3, s_1_2, s_1_3, _a_0, _b_0);" in text
 
 
-def test_a_barrier_waits_for_fetches_where_there_are_some():
+def test_a_barrier_waits_for_pending_fetches():
     assert "rune_fetched();\n  __syncthreads();" in render(parse(kernel()), CUDA_C).text
     assert "rune_fetched" not in render(parse(kernel(fetches="", multiply="")), CUDA_C).text
 
 
 @pytest.mark.parametrize("dialect", [HIP, OPENCL_C])
-@pytest.mark.parametrize(("changes", "what"), [({}, "a fetch"), ({"fetches": ""}, "a product of matrices")])
-def test_languages_without_the_instructions_refuse_them(dialect, changes: dict[str, str], what: str):
-    with pytest.raises(CompileError, match=f"cannot render {what}"):
+@pytest.mark.parametrize(("changes", "instruction"), [({}, "a fetch"), ({"fetches": ""}, "a product of matrices")])
+def test_languages_without_the_instructions_refuse_them(dialect, changes: dict[str, str], instruction: str):
+    with pytest.raises(CompileError, match=f"cannot render {instruction}"):
         render(parse(kernel(**changes)), dialect)  # type: ignore[arg-type]

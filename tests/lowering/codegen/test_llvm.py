@@ -61,11 +61,11 @@ def test_an_example_computes_what_the_interpreter_computes(name, size, on):
     code = example(name)
     sizes: dict[str, int] = {str(n): size for n in code.sizes}
     actual = buffers(code, **sizes)
-    wanted = expected(code, actual, **sizes)
+    reference = expected(code, actual, **sizes)
 
     run(code, actual, MACHINES[on], span=None, **sizes)
 
-    for a, b in zip(wanted, actual, strict=True):
+    for a, b in zip(reference, actual, strict=True):
         np.testing.assert_allclose(b, a, rtol=2e-6, atol=2e-6)
 
 
@@ -73,12 +73,12 @@ def test_an_example_computes_what_the_interpreter_computes(name, size, on):
 def test_random_kernels_compute_what_the_interpreter_computes(on):
     for seed in range(25):
         code = random_code(seed)
-        actual, wanted = random_inputs(seed), random_inputs(seed)
-        interpret(code, wanted)
+        actual, reference = random_inputs(seed), random_inputs(seed)
+        interpret(code, reference)
 
         run(code, actual, MACHINES[on])
 
-        np.testing.assert_array_equal(actual[2], wanted[2], err_msg=f"random_code({seed})")
+        np.testing.assert_array_equal(actual[2], reference[2], err_msg=f"random_code({seed})")
 
 
 def outermost(body, lanes, aliases=frozenset(), ordered=frozenset()) -> Choice:
@@ -98,12 +98,12 @@ def test_any_choice_of_lanes_gives_the_same_result(on, monkeypatch):
     monkeypatch.setattr(layout, "choose", outermost)
     for seed in range(100, 120):
         code = random_code(seed)
-        actual, wanted = random_inputs(seed), random_inputs(seed)
-        interpret(code, wanted)
+        actual, reference = random_inputs(seed), random_inputs(seed)
+        interpret(code, reference)
 
         run(code, actual, MACHINES[on])
 
-        np.testing.assert_array_equal(actual[2], wanted[2], err_msg=f"random_code({seed})")
+        np.testing.assert_array_equal(actual[2], reference[2], err_msg=f"random_code({seed})")
 
 
 def sums_of(name: str, uses: int) -> KernelCode:
@@ -247,7 +247,7 @@ def test_a_part_of_a_range_writes_nothing_else():
 
 @pytest.mark.parametrize("n", [0, 3])
 @pytest.mark.parametrize("m", [0, 5])
-def test_empty_axes_are_no_work(n, m):
+def test_empty_axes_need_no_work(n, m):
     x, y = np.zeros(n * m, np.float32), np.zeros(n * m, np.float32)
 
     run(parse(ADD_ROWS), [x, y], n=n, m=m)

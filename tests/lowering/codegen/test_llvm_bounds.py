@@ -33,8 +33,8 @@ N = dims.symbol("n", 0, 200)
 
 def guarded(length: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Elements between guard bytes, and all the bytes."""
-    held = np.full(GUARD + length * dtype.itemsize + GUARD, MARK, np.uint8)
-    return held[GUARD:-GUARD].view(dtype), held
+    memory = np.full(GUARD + length * dtype.itemsize + GUARD, MARK, np.uint8)
+    return memory[GUARD:-GUARD].view(dtype), memory
 
 
 def converted(source: np.dtype, target: np.dtype, length: Size) -> KernelCode:
@@ -49,7 +49,7 @@ def converted(source: np.dtype, target: np.dtype, length: Size) -> KernelCode:
 
 
 def written(code: KernelCode, length: int, machine: str, **sizes: int) -> np.ndarray:
-    """What the kernel makes of values, once its guard bytes are seen to be as they were."""
+    """The kernel's result for values, after a check that its guard bytes are unchanged."""
     source, target = (p.dtype for p in code.params)
     x, y = values(length, source), guarded(ROWS * length, target)
     run(code, [x, y[0]], MACHINES[machine], None, **sizes)
@@ -59,7 +59,7 @@ def written(code: KernelCode, length: int, machine: str, **sizes: int) -> np.nda
 
 
 def values(length: int, dtype: np.dtype) -> np.ndarray:
-    """Whole numbers that every dtype holds, but for bool."""
+    """Whole numbers that every dtype except bool holds."""
     return (np.arange(ROWS * length) % 101).astype(dtype)
 
 
@@ -72,7 +72,7 @@ def named(case: object) -> str:
 
 
 @pytest.mark.parametrize(("source", "target", "length"), SAMPLE, ids=named)
-def test_a_conversion_writes_its_elements_and_no_byte_beside_them(source, target, length):
+def test_a_conversion_writes_no_byte_outside_its_elements(source, target, length):
     output = written(converted(source, target, length), length, "wide")
 
     assert output.tobytes() == meant(source, target, length).tobytes()
@@ -80,7 +80,7 @@ def test_a_conversion_writes_its_elements_and_no_byte_beside_them(source, target
 
 @pytest.mark.parametrize("machine", ["host", "narrow"])
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 9, 17, 33, 65])
-def test_narrower_vectors_write_no_byte_beside_their_elements(length, machine):
+def test_narrower_vectors_write_no_byte_outside_their_elements(length, machine):
     for source, target in [(dtypes.f32, dtypes.bf16), (dtypes.i64, dtypes.i8)]:
         output = written(converted(source, target, length), length, machine)
 
@@ -93,7 +93,7 @@ def test_narrower_vectors_write_no_byte_beside_their_elements(length, machine):
     [(dtypes.f32, dtypes.bf16), (dtypes.i64, dtypes.i32), (dtypes.i32, dtypes.i8)],
     ids=["f32-bf16", "i64-i32", "i32-i8"],
 )
-def test_a_tail_that_only_llvm_knows_to_be_one_element_is_one_element(source, target, lanes):
+def test_a_tail_that_llvm_proves_to_be_one_element_is_one_element(source, target, lanes):
     code = converted(source, target, lanes * N + 1)
 
     output = written(code, 2 * lanes + 1, "wide", n=2)
@@ -111,20 +111,20 @@ def test_a_branch_that_one_lane_takes_writes_that_lane(lane):
             }}
           }}
         }}""")
-    y, held = guarded(32, dtypes.i8)
+    y, memory = guarded(32, dtypes.i8)
 
     run(code, [np.arange(32, dtype=np.int32) + 0x01010101, y], MACHINES["wide"])
 
     expected = np.full(32, MARK, np.uint8).view(np.int8)
     expected[[lane, lane + 16]] = [lane + 1, lane + 17]
     assert y.tobytes() == expected.tobytes()
-    assert (held[-GUARD:] == MARK).all()
+    assert (memory[-GUARD:] == MARK).all()
 
 
-def long_body(dtype: np.dtype, guarded: bool, combine: str | None) -> KernelCode:
+def long_body(dtype: np.dtype, has_guard: bool, combine: str | None) -> KernelCode:
     """y[i] = x[i] - 1 - ... - 1, forty times: one copy of it, whose last round is not whole."""
     i, size = dims.symbol("i", 0, N - 1), N
-    guard = op("lt", Index(i % 3, dtypes.i64), const(2, dtypes.i64)) if guarded else None
+    guard = op("lt", Index(i % 3, dtypes.i64), const(2, dtypes.i64)) if has_guard else None
     value: Expr = Load("x", (i,), dtype, guard)
     for _ in range(40):
         value = op("sub", value, const(1, dtype))
@@ -138,27 +138,27 @@ def long_body(dtype: np.dtype, guarded: bool, combine: str | None) -> KernelCode
 @pytest.mark.parametrize("guarded_load", [False, True])
 @pytest.mark.parametrize("dtype", [dtypes.f64, dtypes.f32, dtypes.i64, dtypes.i32, dtypes.i16, dtypes.i8], ids=named)
 @pytest.mark.parametrize("machine", ["wide", "narrow"])
-def test_a_long_body_writes_its_elements_and_no_byte_beside_them(machine, dtype, guarded_load, combine):
+def test_a_long_body_writes_no_byte_outside_its_elements(machine, dtype, guarded_load, combine):
     code = long_body(dtype, guarded_load, combine)
 
     for length in (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129):
         x = (np.arange(length) % 101).astype(dtype)
-        y, held = guarded(length, dtype)
+        y, memory = guarded(length, dtype)
         y[:] = 3
         run(code, [x, y], MACHINES[machine], None, n=length)
 
         read = np.where(np.arange(length) % 3 < 2, x, x.dtype.type(0)) if guarded_load else x
         expected = (read - x.dtype.type(40) + x.dtype.type(0 if combine is None else 3)).astype(dtype)
         assert y.tobytes() == expected.tobytes(), length
-        assert (held[:GUARD] == MARK).all()
-        assert (held[GUARD + length * dtype.itemsize :] == MARK).all()
+        assert (memory[:GUARD] == MARK).all()
+        assert (memory[GUARD + length * dtype.itemsize :] == MARK).all()
 
 
 @pytest.mark.parametrize("span", [(0, 130), (3, 20), (5, 21), (16, 16), (100, 131)])
-def test_a_long_body_over_a_part_of_its_range_leaves_the_others_alone(span):
+def test_a_long_body_over_part_of_its_range_writes_only_that_part(span):
     x, y = np.arange(131, dtype=np.float32), np.zeros(131, np.float32)
 
-    run(long_body(dtypes.f32, guarded=False, combine=None), [x, y], None, span, n=131)
+    run(long_body(dtypes.f32, has_guard=False, combine=None), [x, y], None, span, n=131)
 
     expected = np.zeros(131, np.float32)
     expected[slice(*span)] = x[slice(*span)] - 40

@@ -19,8 +19,8 @@ def loops(code: KernelCode) -> dict[str, For]:
 
 def chosen(text: str) -> set[str]:
     code = parse(text)
-    picked = choose(code.body, 16).loops
-    return {name for name, loop in loops(code).items() if id(loop) in picked}
+    vector_loops = choose(code.body, 16).loops
+    return {name for name, loop in loops(code).items() if id(loop) in vector_loops}
 
 
 def serial(*statements: str) -> For:
@@ -136,7 +136,7 @@ def test_a_loop_of_gathers_is_still_vectorised_for_its_arithmetic():
         }""") == {"i"}
 
 
-def test_of_a_grid_the_last_loop_alone_runs_in_lanes():
+def test_only_the_last_loop_of_a_grid_is_vectorised():
     """The renderer walks those outside it row by row, so that they would run one by one."""
     text = """
         code f(x: read f32[4096], y: write f32[4096]) {
@@ -167,7 +167,7 @@ def test_the_step_between_lanes_is_that_of_the_variable_that_counts_them(index, 
     assert step_of(index, "i", frozenset({"i"})) == step
 
 
-def test_what_else_differs_between_lanes_has_no_step():
+def test_an_index_with_another_symbol_that_differs_between_lanes_has_no_step():
     assert step_of(LANE + OTHER, "i", frozenset({"i", "p"})) is None
     assert step_of(LANE + OTHER, "i", frozenset({"i"})) == 1
 

@@ -86,10 +86,10 @@ def errors(actual: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Errors in ulps of the exact value; infinite where one is NaN or has the wrong sign."""
     dtype = actual.dtype
     with np.errstate(all="ignore"):
-        rounded = exact.astype(dtype)
-        ulp = np.spacing(np.minimum(np.abs(rounded), np.finfo(dtype).max)).astype(exact.dtype)
+        nearest = exact.astype(dtype)
+        ulp = np.spacing(np.minimum(np.abs(nearest), np.finfo(dtype).max)).astype(exact.dtype)
         steps = np.abs(actual.astype(exact.dtype) - exact) / ulp
-    matching = (actual == rounded) & ~np.isfinite(rounded) | np.isnan(actual) & np.isnan(rounded)
+    matching = (actual == nearest) & ~np.isfinite(nearest) | np.isnan(actual) & np.isnan(nearest)
     return np.where(matching, 0, np.where(np.isnan(steps), np.inf, steps))
 
 

@@ -29,11 +29,11 @@ def shifted(step: int, size: int, dtype: str, guard: str = "") -> str:
         }}""".replace("1_f", "1.0_f")
 
 
-def between(array: np.ndarray, before: int, behind: int) -> np.ndarray:
+def between(array: np.ndarray, before: int, after: int) -> np.ndarray:
     """A copy of the array with other numbers on both sides, which must stay as they are."""
-    held = np.full(len(array) + before + behind, 99, array.dtype)
-    held[before : before + len(array)] = array
-    return held
+    memory = np.full(len(array) + before + after, 99, array.dtype)
+    memory[before : before + len(array)] = array
+    return memory
 
 
 @pytest.mark.parametrize("on", MACHINES)
@@ -43,13 +43,13 @@ def test_elements_apart_are_those_of_the_interpreter_and_no_others_change(step: 
     for size in SIZES:
         code = parse(shifted(step, size, dtype))
         x = np.arange(step * (size - 1) + 2).astype(code.params[0].dtype)
-        wanted = np.full_like(x, 7)
-        held = between(wanted, 70, 70)
-        interpret(code, [x, wanted])
+        reference = np.full_like(x, 7)
+        memory = between(reference, 70, 70)
+        interpret(code, [x, reference])
 
-        run(code, [x, held[70:]], MACHINES[on])
+        run(code, [x, memory[70:]], MACHINES[on])
 
-        np.testing.assert_array_equal(held, between(wanted, 70, 70))
+        np.testing.assert_array_equal(memory, between(reference, 70, 70))
 
 
 @pytest.mark.parametrize("on", MACHINES)
@@ -58,17 +58,17 @@ def test_elements_behind_a_guard_are_not_needed(step: int, on: str):
     for size in SIZES:
         code = parse(shifted(step, size, "f32", f" if index(i) < {size // 2}_i64"))
         x = np.arange(step * (size - 1) + 2).astype(np.float32)
-        actual, wanted = np.zeros_like(x), np.zeros_like(x)
-        interpret(code, [x, wanted])
+        actual, reference = np.zeros_like(x), np.zeros_like(x)
+        interpret(code, [x, reference])
 
         run(code, [x, actual], MACHINES[on])
 
-        np.testing.assert_array_equal(actual, wanted)
+        np.testing.assert_array_equal(actual, reference)
 
 
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("step", [2, 3, 4])
-def test_nothing_is_touched_behind_the_last_element(step: int, on: str):
+def test_nothing_is_touched_past_the_last_element(step: int, on: str):
     page = mmap.PAGESIZE
     for size in SIZES:
         room = mmap.mmap(-1, 2 * page)

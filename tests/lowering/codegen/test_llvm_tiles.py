@@ -51,11 +51,11 @@ def test_one_element_loaded_twice_is_copied_once():
 
 
 @pytest.mark.parametrize("value", ["x[64*i + j]", "x[i]", "x[2*i + 64*j]", "x[i + 64*j if index(i) < 9_i64]"])
-def test_what_is_no_transposition_is_left_alone(value):
+def test_a_load_that_is_not_a_transposition_stays_unchanged(value):
     assert transposed(kernel(value)) is None
 
 
-def test_memory_that_the_result_shares_is_left_alone():
+def test_a_load_from_memory_that_the_result_shares_is_not_transposed():
     assert transposed(kernel("x[i + 64*j]", head="aliases x = y")) is None
 
 
@@ -68,7 +68,7 @@ def test_an_index_may_have_a_number_that_is_one_for_the_grid():
 
 
 @pytest.mark.parametrize("number", ["i64(z[i])", "i64(z[j])"])
-def test_a_load_whose_place_is_read_for_each_point_is_left_alone(number):
+def test_a_load_at_a_position_read_for_each_point_is_not_transposed(number):
     assert transposed(kernel("x[i + 64*j + g]", f"{STEP} {number}")) is None
 
 

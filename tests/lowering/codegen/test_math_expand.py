@@ -242,16 +242,16 @@ def test_a_function_calls_none_of_floats_and_needs_no_fused_multiply_add(dtype: 
     for name in NAMES:
         function = known(name, dtype)
         exprs = [e for s in walk(function.body) for e in expressions(s)] + [function.result]
-        used = {(p.name, p.args[-1].dtype) for e in exprs for p in walk_expr(e) if isinstance(p, Op)}
-        others = [op for op in used if op[1] in dtypes.FLOATING and op[0] not in ROUNDED]
+        operations = {(p.name, p.args[-1].dtype) for e in exprs for p in walk_expr(e) if isinstance(p, Op)}
+        others = [op for op in operations if op[1] in dtypes.FLOATING and op[0] not in ROUNDED]
         assert not any(expansion(*op) for op in others), name
-        assert not any(op == "fma" for op, _ in used), name
+        assert not any(op == "fma" for op, _ in operations), name
 
 
 def test_f32_functions_need_no_64_bits():
     for name in NAMES:
-        used = {part.dtype for part in parts_of(known(name, dtypes.f32))}
-        assert used <= {dtypes.f32, dtypes.i32, dtypes.u32, dtypes.bool_}, name
+        kinds = {part.dtype for part in parts_of(known(name, dtypes.f32))}
+        assert kinds <= {dtypes.f32, dtypes.i32, dtypes.u32, dtypes.bool_}, name
 
 
 def test_an_operation_that_every_device_has_stays_one():

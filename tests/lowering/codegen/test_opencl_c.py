@@ -61,7 +61,7 @@ def test_loops_and_scratch(expect):
     )
 
 
-def test_a_function_of_runes_own_is_written_once_behind_its_helpers_and_before_the_kernels():
+def test_a_helper_function_is_written_once_after_its_own_helpers_and_before_the_kernels():
     text = """
     code f(x: read f32[8], y: write f32[8]) {
       for i in 8 grid { store y[i] = max(tan(x[i]), tan(exp(x[i]))) }
@@ -82,7 +82,7 @@ def test_a_program_of_several_kernels_has_each_function_once():
     assert assemble(kernels, OPENCL_C).count("float rune_exp_f32(float a) {") == 1
 
 
-def test_what_opencl_does_not_round_exactly_is_runes_own():
+def test_opencl_computes_only_the_functions_that_it_rounds_exactly():
     exact = {"floor", "ceil", "trunc", "round", "abs", "sqrt", "rem", "fma", "nextafter", "copysign", "is_finite"}
 
     assert set(OPENCL_C.functions[dtypes.f32]) == exact
@@ -128,7 +128,7 @@ def test_a_contracted_product_is_an_fma_and_the_inner_grid_axis_is_the_first(exp
     )
 
 
-def test_what_is_read_before_anything_is_written_is_read_as_neighbours():
+def test_loads_before_any_store_are_merged_with_their_neighbours():
     body = "a: f32 = x[2*i] b: f32 = x[2*i + 1] store y[2*i] = b store y[2*i + 1] = a"
     lines = kernel(f"code f(x: read f32[64], y: write f32[64]) {{ for i in 32 grid {{ {body} }} }}")
 
@@ -146,7 +146,7 @@ def test_neighbours_that_are_added_up_are_read_one_by_one():
     assert "vload" not in lines
 
 
-def test_neighbours_behind_a_condition_are_zeros_elsewhere():
+def test_neighbours_under_a_condition_are_zeros_elsewhere():
     few = "few: bool = index(i) < 9_i64"
     body = f"{few} a: f32 = x[2*i if few] b: f32 = x[2*i + 1 if few] store y[2*i] = b store y[2*i + 1] = a"
     lines = kernel(f"code f(x: read f32[64], y: write f32[64]) {{ for i in 32 grid {{ {body} }} }}")
@@ -222,10 +222,10 @@ def test_narrow_floats_are_loaded_rounded_and_stored_as_bits(expect):
 
 
 def test_launch_extents_follow_the_grid():
-    rendered = render(example("four_axes"), OPENCL_C)
+    source_of_kernel = render(example("four_axes"), OPENCL_C)
 
-    assert rendered.grid == (10, 4, 3)
-    assert rendered.workgroup == ()
+    assert source_of_kernel.grid == (10, 4, 3)
+    assert source_of_kernel.workgroup == ()
     assert render(example("workgroup"), OPENCL_C).workgroup == (8,)
     assert [str(s) for s in render(example("softmax"), OPENCL_C).grid] == ["n"]
     assert render(example("scatter"), OPENCL_C).grid == ()
@@ -250,12 +250,12 @@ def test_names_that_mean_something_in_c_are_changed():
         store y[sqrt] = v_sqrt
       }
     }"""
-    rendered = kernel(text)
+    c_code = kernel(text)
 
-    assert "run_half(" in rendered
-    assert "v_float = v_float_base" in rendered
-    assert "const float _u1e8b" not in rendered
-    assert rendered.count("v_sqrt_ ") >= 1
+    assert "run_half(" in c_code
+    assert "v_float = v_float_base" in c_code
+    assert "const float _u1e8b" not in c_code
+    assert c_code.count("v_sqrt_ ") >= 1
 
 
 def test_an_alias_is_not_restrict():
@@ -304,10 +304,10 @@ def test_division_is_plain_where_bounds_allow_and_moves_up_elsewhere():
         for j in 9 serial { store y[i//2 + j] = x[(i - j + 9)//2 + (i - j)//3 + 4] }
       }
     }"""
-    rendered = kernel(text)
+    c_code = kernel(text)
 
-    assert "(i / 2)" in rendered
-    assert "((i - j + 9) / 2 - 4) + ((i - j + 9) / 3 - 3) + 8" in rendered
+    assert "(i / 2)" in c_code
+    assert "((i - j + 9) / 2 - 4) + ((i - j + 9) / 3 - 3) + 8" in c_code
 
 
 def test_division_floors_where_no_bound_is_known():
@@ -321,14 +321,14 @@ def test_division_floors_where_no_bound_is_known():
 
 def test_a_helper_comes_after_those_it_uses():
     text = "code f(y: write bf16[1]) { store y[0] = nextafter(1.0_bf16, 2.0_bf16) }"
-    rendered = source(text)
+    c_code = source(text)
 
-    definitions = [rendered.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter_bf16")]
+    definitions = [c_code.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter_bf16")]
     assert definitions == sorted(definitions)
 
 
 @pytest.mark.parametrize("dtype", ["c64", "f8_e5m2", "i4"])
-def test_what_the_language_lacks_is_refused(dtype):
+def test_a_dtype_that_the_language_lacks_is_refused(dtype):
     text = f"code f(x: read {dtype}[8], y: write {dtype}[8]) {{ store y[0] = x[0] }}"
 
     with pytest.raises(DtypeError, match=f"render: cannot use {dtype} in OpenCL C"):

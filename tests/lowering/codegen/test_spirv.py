@@ -3,7 +3,7 @@
 One idea per golden text: a point of the grid, a loop with scratch and a guarded load, threads and
 barriers. Then the corners: index widths, division, float controls, what is refused. Last, that
 every operation in every dtype, and every sample of every primitive, is a valid module. That
-modules run is tested by the laws, on every Vulkan device that is here.
+modules run is tested by the laws, on every Vulkan device present.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ code double(x: read f32[n], y: write f32[n]) sizes n in 0..1000 {
 }"""
 
 
-def test_a_module_says_what_it_needs_and_where_arguments_lie(expect):
+def test_a_module_states_its_requirements_and_the_places_of_its_arguments(expect):
     head = shown(DOUBLE).partition("  %double = Function")[0].rstrip()
     expect(
         head,
@@ -140,7 +140,7 @@ def test_only_threads_that_have_a_point_do_something(expect):
     )
 
 
-def test_loops_count_in_variables_and_merge_behind_themselves(expect):
+def test_loops_count_in_variables_and_end_in_merge_blocks(expect):
     code = """
     code f(x: read f32[72], y: write f32[64]) {
       for i in 64 grid {
@@ -284,7 +284,7 @@ def test_a_comparison_of_small_indices_needs_no_64_bits():
     assert "i64" not in shown("pad")
 
 
-def test_division_of_what_may_be_negative_moves_up_first():
+def test_a_dividend_that_may_be_negative_is_shifted_first():
     code = """
     code f(x: read f32[9], y: write f32[9]) {
       for i in 9 grid { store y[i] = x[(i - 5)//3 + 2] }
@@ -383,15 +383,15 @@ def test_no_remainder_is_the_devices_own():
     assert not {op.name for op in Op} & {"SRem", "SMod", "FRem", "FMod"}
 
 
-def test_what_is_only_read_says_so_and_what_may_be_the_same_too():
+def test_read_only_and_aliased_pointers_are_decorated():
     code = """
     code f(x: read f32[9], w: read f32[9], y: write f32[9]) aliases x=y {
       for i in 9 grid { store y[i] = x[i] + w[i] }
     }"""
     lines = [line for line in shown(code).splitlines() if line.endswith("Pointer")]
 
-    said = {line.split()[0]: line.split("# ")[1] for line in lines}
-    assert said == {"%x": "AliasedPointer", "%w": "RestrictPointer", "%y": "AliasedPointer"}
+    decorations = {line.split()[0]: line.split("# ")[1] for line in lines}
+    assert decorations == {"%x": "AliasedPointer", "%w": "RestrictPointer", "%y": "AliasedPointer"}
 
 
 @pytest.mark.parametrize(

@@ -90,14 +90,14 @@ def test_elements_of_other_sizes_have_accesses_of_their_own(dtype: str):
     assert "CompositeExtract" not in module(TWO_COLUMNS.replace("f32", dtype))
 
 
-def test_neighbours_that_begin_at_an_odd_place_have_accesses_of_their_own():
+def test_neighbours_that_begin_at_an_odd_place_are_accessed_separately():
     text = module(TWO_COLUMNS.replace("2*i", "3*i"))
 
     assert "CompositeExtract" not in text
     assert "CompositeConstruct" not in text
 
 
-def test_what_barriers_are_about_is_written_one_by_one():
+def test_elements_that_barriers_protect_are_written_one_by_one():
     text = module(
         """
 code f(x: read f32[4096], y: readwrite f32[4096]) {
@@ -134,7 +134,7 @@ def alike(text: str, threads: int = 8) -> list[tuple[int, bool]]:
     ("sizes", "threads", "names"),
     [((32, 16), 8, "i"), ((32, 12), 8, ""), ((32, 12, 2), 8, "i"), ((4, 12, 16), 8, "ij"), ((64,), 8, "")],
 )
-def test_a_loop_is_alike_where_all_points_of_a_subgroup_lie_in_one_round(
+def test_a_loop_is_uniform_if_all_points_of_a_subgroup_are_in_one_round(
     sizes: tuple[int, ...], threads: int, names: str
 ):
     grid = [For(name, size, Kind.GRID, ()) for name, size in zip("ijk", sizes)]
@@ -164,7 +164,7 @@ def test_rows_of_few_neighbours_are_read_together(rows: int, length: int, stride
     assert alike(products(rows, length, stride)) == reads
 
 
-def test_rows_that_are_not_equally_far_apart_are_accesses_of_their_own():
+def test_unevenly_spaced_rows_are_accessed_separately():
     places = [*range(4), *range(64, 68), *range(130, 134)]
     row = [f"a{k}: f32 = x[512*i + {place}]" for k, place in enumerate(places)]
 
@@ -182,7 +182,7 @@ def test_two_neighbours_every_thread_reads_by_itself():
     assert alike(product(16, rounds=2)) == []
 
 
-def test_what_differs_from_thread_to_thread_is_not_read_together():
+def test_loads_that_differ_between_threads_are_not_merged():
     assert alike(product(16, "a{k}: f32 = x[16*j + {k}]")) == []
     assert alike(product(12)) == []
 

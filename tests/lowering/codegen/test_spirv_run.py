@@ -1,6 +1,6 @@
-"""SPIR-V as run, on every Vulkan device that is here: what the laws do not reach.
+"""SPIR-V as run, on every Vulkan device present: cases that the laws do not reach.
 
-Random kernel code against the interpreter, launches that are folded, a driver that is told nothing
+Random kernel code against the interpreter, folded launches, a driver without float controls
 of NaN, f16 computed as such.
 """
 
@@ -33,7 +33,7 @@ on_each = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
 
 
 def opened(device: Device, **changes) -> object:
-    """The device once more, with a target that says something else."""
+    """The device opened again, with a changed target."""
     return device.file.open_device(replace(device.target, **changes))
 
 
@@ -94,13 +94,13 @@ EDGES = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -2.5, 3e38])
 def of_floats(dtype: np.dtype) -> list[Op]:
     """What compares floats or moves their bits."""
     names = {"lt", "le", "gt", "ge", "eq", "ne", "max", "min", "sign", "neg", "abs", "copysign"}
-    every = operations(dtype)
-    return [e for e in every if isinstance(e, Op) and e.name in names | {"is_finite", "nextafter"}]
+    candidates = operations(dtype)
+    return [e for e in candidates if isinstance(e, Op) and e.name in names | {"is_finite", "nextafter"}]
 
 
 @on_each
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
-def test_comparisons_are_right_where_the_driver_is_told_nothing(dtype: np.dtype, device: Device):
+def test_comparisons_are_right_without_float_controls(dtype: np.dtype, device: Device):
     if dtype not in device.target.dtypes:
         pytest.skip(f"{device.name} has no {dtypes.short(dtype)}")
     backend = opened(device, float_controls=frozenset())
@@ -108,10 +108,10 @@ def test_comparisons_are_right_where_the_driver_is_told_nothing(dtype: np.dtype,
         a, b = EDGES.astype(dtype), np.roll(EDGES, shift).astype(dtype)
         for expr in of_floats(dtype):
             code = kernel_of(expr, dtype)
-            wanted, out = expected(code, a, b, b), found(backend, code, a, b, b)
+            reference, out = expected(code, a, b, b), found(backend, code, a, b, b)
             # max(0.0, -0.0) may be either zero.
             zero = np.zeros((), out.dtype)
-            same(wanted + zero, out + zero) if expr.name in ("max", "min") else same(wanted, out)
+            same(reference + zero, out + zero) if expr.name in ("max", "min") else same(reference, out)
 
 
 @on_each

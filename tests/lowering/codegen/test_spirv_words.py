@@ -1,9 +1,8 @@
 """The words of a SPIR-V module: encoding first, then what holds of every module.
 
 Strings and instructions read back. Of a module: every id is given once and within the bound,
-nothing is declared twice, capabilities stand only where a type needs them, and equal kernels give
-equal words.
-"""
+nothing is declared twice, capabilities are declared only if a type needs them, and equal kernels
+give equal words."""
 
 from __future__ import annotations
 
@@ -71,7 +70,7 @@ def results(words: bytes) -> Iterator[int]:
 
 
 @given(TEXT, st.lists(WORD))
-def test_a_string_reads_back_whatever_follows_it(text: str, after: list[int]):
+def test_a_string_is_read_back_before_any_text(text: str, after: list[int]):
     assert words_text(text_words(text) + after) == text
 
 
@@ -99,9 +98,9 @@ def test_a_type_is_declared_once(kinds: list[str]):
 
     ids = {kind: {module.type(kind) for _ in range(2)} for kind in kinds}
 
-    declared = Counter(op for op, _ in split(module.declarations))
+    declarations = Counter(op for op, _ in split(module.declarations))
     assert all(len(ids_of_type) == 1 for ids_of_type in ids.values())
-    assert sum(declared.values()) == len(set(kinds))
+    assert sum(declarations.values()) == len(set(kinds))
 
 
 @given(st.integers(0, 2**64 - 1), st.sampled_from(["i8", "i16", "i32", "i64", "f32", "f64"]))
@@ -158,7 +157,7 @@ def test_lengths_add_up_to_the_module(name: str):
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.i32, dtypes.u8, dtypes.f64], ids=dtypes.short)
-def test_no_type_constant_or_capability_stands_there_twice(dtype: np.dtype):
+def test_no_type_constant_or_capability_is_declared_twice(dtype: np.dtype):
     for expr in operations(dtype):
         module_instructions = instructions(render(kernel_of(expr, dtype), TARGET).words)
         plain = [
@@ -181,9 +180,9 @@ _NEEDS = {
 
 
 @pytest.mark.parametrize("dtype", sorted(TARGET.dtypes, key=dtypes.short), ids=dtypes.short)
-def test_a_capability_stands_where_its_type_does_and_nowhere_else(dtype: np.dtype):
+def test_a_capability_is_declared_exactly_where_its_type_is(dtype: np.dtype):
     for expr in operations(dtype):
         module_instructions = instructions(render(kernel_of(expr, dtype), TARGET).words)
-        declared = {o[0] for op, o in module_instructions if op == Op.Capability}
+        capabilities = {o[0] for op, o in module_instructions if op == Op.Capability}
         types = {(op, *o[1:2]) for op, o in module_instructions if op in (Op.TypeInt, Op.TypeFloat)}
-        assert {c for c, type in _NEEDS.items() if type in types} == declared & set(_NEEDS), expr
+        assert {c for c, type in _NEEDS.items() if type in types} == capabilities & set(_NEEDS), expr

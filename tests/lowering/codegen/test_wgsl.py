@@ -94,7 +94,7 @@ def test_buffers_are_words_and_begin_where_the_block_says(expect):
     )
 
 
-def test_a_guarded_load_drops_what_it_read_elsewhere(expect):
+def test_a_guarded_load_reads_another_element_and_discards_it(expect):
     code = """
     code f(x: read i32[8], y: write i32[12]) {
       for i in 12 grid {
@@ -268,12 +268,12 @@ def test_all_grid_loops_are_one_number_of_points():
 
 
 def test_a_workgroup_takes_one_point_where_the_kernel_has_threads():
-    rendered = render(example("workgroup"))
+    source = render(example("workgroup"))
 
-    assert (rendered.points, rendered.threads, rendered.is_point_per_group) == (4, 8, True)
+    assert (source.points, source.threads, source.is_point_per_group) == (4, 8, True)
 
 
-def test_what_must_fit_32_bits_is_known_to_the_launch():
+def test_the_launch_lists_the_extents_that_must_fit_32_bits():
     n = dims.symbol("n", 1, 100)
 
     assert {n, 64 * n} <= set(render(example("softmax")).extents)
@@ -292,11 +292,11 @@ def test_names_that_mean_something_in_wgsl_are_changed():
         store y[select] = v_select
       }
     }"""
-    rendered = function(text)
+    source = function(text)
 
-    assert "args.at_v_var + v_select]" in rendered
-    assert "let v_rune_x = " in rendered
-    assert "let v_select_ = " in rendered
+    assert "args.at_v_var + v_select]" in source
+    assert "let v_rune_x = " in source
+    assert "let v_select_ = " in source
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_narrow_integers_are_wrapped_where_they_may_leave_their_range():
     assert names.expr(Cast(b, dtypes.u8)) == "(u32(b) & 0xffu)"
 
 
-def test_what_naga_would_compute_itself_is_hidden_from_it():
+def test_constants_that_naga_would_fold_are_hidden_from_it():
     most = const(2**31 - 1, dtypes.i32)
 
     assert expression(Op("add", (most, most), dtypes.i32)).startswith("(rune_keep_i32(2147483647i)")
@@ -345,7 +345,7 @@ code f(x: read i32[8], y: read i32[8], z: write i32[8]) {
 
 
 def test_no_remainder_is_the_languages_own():
-    # naga makes OpSRem of it, which Vulkan leaves undefined for negative numbers.
+    # naga translates it to OpSRem, which Vulkan leaves undefined for negative numbers.
     assert "%" not in render(parse(REMAINDERS)).text
     assert "%" not in "".join(FUNCTIONS.values())
 
@@ -357,7 +357,7 @@ code f(x: read f32[8], y: write f32[8]) {
 }"""
 
 
-def test_what_a_device_divides_loosely_is_a_function_of_mantissas():
+def test_on_a_device_with_loose_division_quotients_are_computed_from_mantissas():
     loose, exact = render(parse(DIVISION), None, LOOSE).text, render(parse(DIVISION)).text
 
     assert "rune_div_f32(" in loose
@@ -379,10 +379,10 @@ def test_truth_values_of_a_group_are_words():
       }
     }"""
 
-    shown = render(parse(text)).text
+    source = render(parse(text)).text
 
-    assert "var<workgroup> is_one: array<u32, 64>;" in shown
-    assert "(is_one[7] != 0u)" in shown
+    assert "var<workgroup> is_one: array<u32, 64>;" in source
+    assert "(is_one[7] != 0u)" in source
 
 
 def test_an_index_is_32_bit_and_a_counter_two_words():
@@ -395,7 +395,7 @@ def test_an_index_is_32_bit_and_a_counter_two_words():
 
 
 @pytest.mark.parametrize("dtype", ["f64", "i64", "u64", "f16", "f8_e5m2"])
-def test_what_no_buffer_can_hold_is_refused(dtype):
+def test_a_dtype_that_no_buffer_can_hold_is_refused(dtype):
     text = f"code f(x: read {dtype}[8], y: write {dtype}[8]) {{ store y[0] = x[0] }}"
 
     with pytest.raises(DtypeError, match=f"render: cannot use {dtype} in WGSL"):
@@ -412,12 +412,12 @@ def test_arithmetic_that_needs_64_bits_is_refused():
     x = Local("x", dtypes.u64)
     names = Expressions({"x": "x"}, {})
 
-    for expr, what in (
+    for expr, operation in (
         (Op("div", (x, x), dtypes.u64), "div of u64"),
         (Cast(x, dtypes.f32), "a conversion of u64 to f32"),
         (const(2**40, dtypes.i64), "1099511627776 of i64"),
     ):
-        with pytest.raises(DtypeError, match=f"render: cannot use {what} in WGSL"):
+        with pytest.raises(DtypeError, match=f"render: cannot use {operation} in WGSL"):
             names.expr(expr)
 
 
@@ -432,9 +432,9 @@ def device() -> wgpu.WgpuBackend:
     return wgpu.open_device(TARGETS[0])
 
 
-def accepted(device: wgpu.WgpuBackend, rendered: Rendered) -> bool:
+def accepted(device: wgpu.WgpuBackend, source: Rendered) -> bool:
     """Whether naga takes the module; it raises where not."""
-    return device.pipeline(rendered) is not None
+    return device.pipeline(source) is not None
 
 
 def operations(dtype: np.dtype, i: Size) -> KernelCode:

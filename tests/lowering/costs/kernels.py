@@ -14,9 +14,9 @@ M16 = 1 << 24
 
 def target(language: str = "cuda", cores: int = 132, vector_bytes: int = 16, description: str = "H100") -> Target:
     """A device that is not here."""
-    every = frozenset(dtypes.ANY)
+    all_dtypes = frozenset(dtypes.ANY)
     return Target(
-        "a:0", language, language, description, every, vector_bytes, cores, 1024, 227 << 10, 4096, frozenset()
+        "a:0", language, language, description, all_dtypes, vector_bytes, cores, 1024, 227 << 10, 4096, frozenset()
     )
 
 

@@ -1,6 +1,6 @@
 """Predicted times: what bounds a kernel, and laws that hold for every kernel.
 
-No time is claimed here, but for copies and sums whose time follows from the record alone.
+No times are claimed except those of copies and sums, which follow from the record alone.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def test_no_device_copies_faster_than_its_memory(record: DeviceRecord):
     code = kernel(f"for i in {M16} grid {{ store y[i] = x[i] }}", f"x: read f32[{M16}], y: write f32[{M16}]")
 
     result = cost(code, target(language="spirv"), record)
-    # A cache of 256 MB holds both, and says nothing of what it had before.
+    # A cache of 256 MB holds both arrays; its earlier contents do not matter.
     assert result.seconds >= 2 * 4 * M16 / record.memory_rate
 
 
@@ -200,7 +200,7 @@ def test_scalars_that_follow_each_other_share_a_register():
     assert needed(20) == needed(4)
 
 
-def test_a_loop_that_memory_leads_waits_once_more():
+def test_a_loop_with_dependent_loads_has_more_latency():
     def waiting(index: str) -> float:
         inner = f"for k in 64 serial {{ p: i64 in 0..4095 = i64(z[k]) s add= x[{index}] }}"
         body = f"for i in 64 grid {{ var s: f32 = 0.0_f32 {inner} store y[i] = s }}"
@@ -291,18 +291,18 @@ def test_more_cores_never_make_arithmetic_slower():
     assert on_processor(body, params, 8) < on_processor(body, params, 2)
 
 
-def test_what_the_last_cache_of_a_processor_holds_is_not_fetched_again():
+def test_arrays_in_the_last_cache_of_a_processor_are_not_fetched_again():
     code = kernel("for i in 1024 grid { store y[i] = x[i] }", "x: read f32[1024], y: write f32[1024]")
 
     assert cost(code, target("llvm", 2, 32)).bytes_through["memory"] == 0
 
 
-def test_a_cache_is_named_by_what_it_serves():
+def test_a_cache_is_named_after_what_it_caches():
     assert all(isinstance(c, Cache) for c in H100.caches)
     assert set(copy("i").bytes_through) == {"L2", "memory"}
 
 
-def test_explain_says_of_each_kernel_what_bounds_it():
+def test_explain_names_the_bottleneck_of_each_kernel():
     program = rune.make_program(lambda x: rnp.exp(x))(rune.ShapeDtypeStruct((M16,), "f32"))
 
     text = stages(program, target()).text("predictions")
@@ -328,7 +328,7 @@ def test_a_product_of_halves_takes_more_than_three_fifths_of_what_the_units_of_a
 
 
 @pytest.mark.parametrize(("dtype", "low", "high"), [("i64", -(2**62), 2**62), ("u64", 0, 2**64 - 1), ("i8", -128, 127)])
-def test_what_an_element_of_any_range_points_at_has_a_price(dtype: str, low: int, high: int):
+def test_a_load_at_a_computed_index_of_any_range_has_a_cost(dtype: str, low: int, high: int):
     lets = f"a: {dtype} in {low}..{high} = {dtype}(p[i]) b: i32 = q[a % 7]"
     body = f"for i in 1024 grid {{ {lets} c: i64 in 0..6 = min(max(i64(b), 0_i64), 6_i64) store y[i] = x[c] }}"
 
@@ -341,10 +341,10 @@ def test_sums_for_which_a_processor_has_no_registers_are_read_and_written():
     def requests(sums: int) -> float:
         names = [f"s{k}" for k in range(sums)]
         first = " ".join(f"var {name}: f32 = 0.0_f32" for name in names)
-        added = " ".join(f"{name} add= contract x[k] * x[k]" for name in names)
+        additions = " ".join(f"{name} add= contract x[k] * x[k]" for name in names)
         last = " ".join(f"store y[{sums}*i + {k}] = {name}" for k, name in enumerate(names))
         params = f"x: read f32[512], y: write f32[{64 * sums}]"
-        code = kernel(f"for i in 64 grid {{ {first} for k in 512 serial {{ {added} }} {last} }}", params)
+        code = kernel(f"for i in 64 grid {{ {first} for k in 512 serial {{ {additions} }} {last} }}", params)
         return cost(code, target("llvm", vector_bytes=64)).parts["requests"] / sums
 
     assert requests(24) <= requests(12)

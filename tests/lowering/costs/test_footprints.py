@@ -41,7 +41,7 @@ def test_a_value_for_all_moves_one_sector():
     assert traffic == 4 * (1 << 20) + 32
 
 
-def test_a_product_that_lies_in_the_last_cache_reads_its_factors_once():
+def test_a_product_that_fits_the_last_cache_reads_its_factors_once():
     traffic = on_h100(PRODUCT, PARAMS).bytes_through["memory"]
 
     assert traffic == 3 * 4 * N * N
@@ -107,7 +107,7 @@ def test_rows_at_random_are_drawn_from_all_rows():
 
 @given(st.integers(1, 4096), st.integers(1, 64), st.sampled_from([1, 64, 1024]))
 def test_lines_crowd_as_a_cache_of_these_sets_puts_them(stride: int, count: int, sets: int):
-    # Lines apart by a multiple of 16 elements of 4 bytes, each in the set that its address says.
+    # Lines apart by a multiple of 16 elements of 4 bytes, each in the set of its address.
     runs = runs_of([Step(16 * stride, count)], 4, least=0)
     fullest = max(Counter(stride * n % sets for n in range(count)).values())
 

@@ -1,4 +1,4 @@
-"""Records of devices are in the units that they say, and belong to devices as drivers name them."""
+"""Records of devices have the documented units, and match devices by the names of drivers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ NAMED = [pytest.param(record, id=record.name) for record in EVERY]
 
 
 @pytest.mark.parametrize("record", NAMED)
-def test_memory_serves_between_10_gigabytes_and_10_terabytes_a_second(record: DeviceRecord):
+def test_memory_bandwidth_is_between_10_gigabytes_and_10_terabytes_a_second(record: DeviceRecord):
     assert 1e10 < record.memory_rate < 1e13
 
 
 @pytest.mark.parametrize("record", NAMED)
 def test_caches_grow_and_slow_down_on_the_way_to_memory(record: DeviceRecord):
-    shared = [c.capacity_bytes if c.is_shared else c.capacity_bytes * record.units for c in record.caches]
+    capacities = [c.capacity_bytes if c.is_shared else c.capacity_bytes * record.units for c in record.caches]
     rates = [*(c.rate for c in record.caches), record.memory_rate]
     latencies = [*(c.latency_cycles for c in record.caches), record.memory_latency_cycles]
 
-    assert shared == sorted(shared)
+    assert capacities == sorted(capacities)
     assert rates == sorted(rates, reverse=True)
     assert latencies == sorted(latencies)
 
@@ -35,7 +35,7 @@ def test_a_launch_takes_microseconds(record: DeviceRecord):
 
 
 @pytest.mark.parametrize("record", NAMED)
-def test_matrix_units_are_no_slower_than_the_others(record: DeviceRecord):
+def test_matrix_units_are_at_least_as_fast_as_other_units(record: DeviceRecord):
     for dtype, peak in record.matrix_flops.items():
         if dtype in (dtypes.f16, dtypes.bf16):
             assert 1.01 * peak >= record.flops(dtype)  # published numbers are rounded
@@ -68,7 +68,7 @@ def test_operations_of_all_units_come_near_the_published_peak(record: DeviceReco
         ("Mali-G710", "Mali-G710, 7 cores"),
     ],
 )
-def test_a_device_is_found_by_the_words_of_its_driver(description: str, name: str):
+def test_a_device_is_recognized_by_the_description_of_its_driver(description: str, name: str):
     assert record_of(target(language="spirv", description=description)).name == name
 
 

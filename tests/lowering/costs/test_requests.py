@@ -14,8 +14,8 @@ from tests.support.close import near
 
 def sectors(read: str, dtype: str = "f32") -> float:
     """Sectors of a load, where the store is coalesced."""
-    stored = {"f16": 2, "f32": 4, "f64": 8}[dtype]
-    return 2 * copy(read, dtype=dtype).sectors - stored
+    of_stores = {"f16": 2, "f32": 4, "f64": 8}[dtype]
+    return 2 * copy(read, dtype=dtype).sectors - of_stores
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_sectors_follow_from_the_distance_of_neighbours(index: str, expected: fl
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [("f16", 2), ("f32", 4), ("f64", 8)])
-def test_narrow_elements_lie_in_fewer_sectors(dtype: str, expected: float):
+def test_narrow_elements_occupy_fewer_sectors(dtype: str, expected: float):
     assert sectors("i", dtype) == expected
 
 

@@ -52,11 +52,11 @@ IN_TURN = frozenset({"matmul bf16 4096"})
 def test_requests_and_their_sectors_are_those_of_addresses(name: str):
     workload, device = WORKLOADS[name], gpu_static.target("sm_90")
     plan = stages(rune.make_program(workload.function)(*workload.types), device).plan
-    traced = gpu_static.traced(plan)
+    trace_of = gpu_static.traced(plan)
 
     for kernel, code in plan.kernels.items():
         costs = gpu_static.cost(code, device)
-        trace = traced(kernel, costs, name)
+        trace = trace_of(kernel, costs, name)
         subgroups = costs.groups * -(-costs.group_threads // 32)
         tolerance = 0.07 if kernel in CUT_ROUNDS or name in IN_TURN else 0.02
         np.testing.assert_allclose(costs.sectors, trace.sectors, rtol=tolerance, err_msg=kernel)

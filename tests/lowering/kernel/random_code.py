@@ -2,7 +2,7 @@
 
 A number gives a kernel: `random_code(seed)`. Each grid point owns a row of the result and its
 scratch; indices into shared inputs are taken modulo their size or guarded. Sums are of small
-integers, so that the order of an Accumulate cannot be seen.
+integers, so that the order of an Accumulate does not matter.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ class Maker:
     def integer(self) -> list[Stmt]:
         """An integer Let that indices may mention, clamped to its bounds."""
         high = self.rng.randrange(1, 9)
-        clamped = op("max", const(0, i32), op("min", const(high, i32), self.number(i32, 2)))
-        let = Let(self.name("k"), clamped)
+        index = op("max", const(0, i32), op("min", const(high, i32), self.number(i32, 2)))
+        let = Let(self.name("k"), index)
         self.symbols.append(symbol(let.name, 0, high))
         return [let]
 
@@ -164,8 +164,8 @@ class Maker:
 
     def small(self) -> Expr:
         """A small integer as f32: sums of them are exact in any order."""
-        clamped = op("max", const(-8, f32), op("min", const(8, f32), self.number(f32, 2)))
-        return op("round", clamped)
+        bounds = op("max", const(-8, f32), op("min", const(8, f32), self.number(f32, 2)))
+        return op("round", bounds)
 
     def inside(self, extent: int, kind: Kind, make) -> For:
         var = self.name("j")

@@ -39,7 +39,7 @@ def changing(kind: str, combine: str, value: str, where: str = "y") -> str:
     return f"code f(y: readwrite {kind}[2]) {{ for i in 2 grid {{ {scratch} {change} }} }}"
 
 
-def test_what_is_printed_is_read_back():
+def test_printed_text_is_read_back():
     assert to_text(parse(COUNTS)) == COUNTS.strip()
 
 
@@ -53,7 +53,7 @@ def test_several_threads_may_change_one_element():
 
 @pytest.mark.parametrize("other", ["store y[0] = 1_i32", "z: i32 = y[0]"])
 @pytest.mark.parametrize("order", ["{0} {1}", "{1} {0}"])
-def test_an_atomic_change_beside_another_access_is_a_race(order: str, other: str):
+def test_an_atomic_change_with_a_plain_access_is_a_race(order: str, other: str):
     change = "atomic y[0] add= 1_i32"
     text = f"code f(y: readwrite i32[2]) {{ for i in 2 grid {{ {order.format(change, other)} }} }}"
 
@@ -70,7 +70,7 @@ def test_an_atomic_change_beside_another_access_is_a_race(order: str, other: str
         (changing("i32", "add", "2_i32", "s"), "s is changed atomically, and belongs to one thread"),
     ],
 )
-def test_what_no_device_does_is_refused(text: str, reason: str):
+def test_an_atomic_change_that_no_device_has_is_refused(text: str, reason: str):
     with pytest.raises(CheckError, match=reason):
         check(parse(text))
 
@@ -101,12 +101,12 @@ def test_wgsl_makes_what_is_changed_atomically_of_atomic_words():
 
 
 def test_only_some_dtypes_have_atomic_changes():
-    accepted = []
+    names = []
     for dtype in sorted(dtypes.NUMERIC, key=dtypes.short):
         try:
             check(parse(changing(dtypes.short(dtype), "add", f"{dtypes.short(dtype)}(1_i32)")))
         except CheckError:
             continue
-        accepted.append(dtypes.short(dtype))
+        names.append(dtypes.short(dtype))
 
-    assert accepted == ["f32", "f64", "i32", "i64", "u32", "u64"]
+    assert names == ["f32", "f64", "i32", "i64", "u32", "u64"]

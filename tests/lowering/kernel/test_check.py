@@ -1,4 +1,4 @@
-"""The rules of kernel code: each one refuses what breaks it, and says what that was."""
+"""The rules of kernel code: each refuses code that breaks it, with an error that says how."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ HEAD = "code f(x: read f32[8], y: write f32[8]) sizes n in 1..8"
 
 
 def refused(body: str) -> str:
-    with pytest.raises(CheckError, match="check: cannot accept kernel f") as caught:
+    with pytest.raises(CheckError, match="check: cannot accept kernel f") as error:
         check(parse(f"{HEAD} {{ {body} }}"))
-    return str(caught.value)
+    return str(error.value)
 
 
 @given(st.integers(0, 10**6))
@@ -98,10 +98,10 @@ def in_kernel(*exprs: Expr) -> KernelCode:
     ],
 )
 def test_a_wrong_expression_is_named(expr, reason):
-    with pytest.raises(CheckError) as caught:
+    with pytest.raises(CheckError) as error:
         check(in_kernel(expr))
 
-    assert reason in str(caught.value)
+    assert reason in str(error.value)
 
 
 def test_a_loop_symbol_must_have_the_bounds_of_its_loop():
@@ -112,7 +112,7 @@ def test_a_loop_symbol_must_have_the_bounds_of_its_loop():
         check(replace(in_kernel(), body=(loop,)))
 
 
-def test_a_name_stands_for_one_symbol():
+def test_a_name_denotes_one_symbol():
     first, second = symbol("k", 0, 3), symbol("k", 0, 5)
     loads = [Let(f"t{n}", Load("x", (s,), dtypes.f32)) for n, s in enumerate((first, second))]
     code = replace(in_kernel(), body=(Let("k", const(1, dtypes.i32)), *loads))
@@ -121,7 +121,7 @@ def test_a_name_stands_for_one_symbol():
         check(code)
 
 
-def test_a_var_is_no_index_symbol():
+def test_a_var_is_not_an_index_symbol():
     load = Let("a", Load("x", (symbol("k", 0, 3),), dtypes.f32))
 
     with pytest.raises(CheckError, match=r"k in \[k\] is not an index symbol here"):
@@ -164,6 +164,6 @@ def test_the_identity_of_a_reduction_changes_nothing(name):
         x = np.array([0, 1, 3, 5]).astype(dtype)
         identity = combine.identity(dtype).value
 
-        combined = SCALAR_MEANING[name](np.full(4, identity, dtype), x)
+        result = SCALAR_MEANING[name](np.full(4, identity, dtype), x)
 
-        assert (combined == x).all(), dtype
+        assert (result == x).all(), dtype

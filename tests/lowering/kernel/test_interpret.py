@@ -44,7 +44,7 @@ def test_elementwise_code_computes_each_element():
     assert (y <= np.abs(x)).all()
 
 
-def test_softmax_with_scratch_is_numpys():
+def test_softmax_with_scratch_agrees_with_numpy():
     x = normal(30, 64)
     e = np.exp(x - x.max(1, keepdims=True))
 
@@ -53,7 +53,7 @@ def test_softmax_with_scratch_is_numpys():
     close(e / e.sum(1, keepdims=True), y, ulps=4, why="the order of the sum")
 
 
-def test_dot_is_numpys():
+def test_dot_agrees_with_numpy():
     a, b = normal(18, 12), normal(12, 10)
 
     c = run("dot", [a, b], np.empty((18, 10), np.float32))
@@ -166,9 +166,9 @@ HEAD = "code f(x: read f32[8], y: write f32[8]) sizes n in 1..100"
 
 def fault(body: str, head: str = HEAD, n: int = 8) -> str:
     x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
-    with pytest.raises(CheckError, match="interpret: cannot") as caught:
+    with pytest.raises(CheckError, match="interpret: cannot") as error:
         interpret(parse(f"{head} {{ {body} }}"), [x, y], {"n": n})
-    return str(caught.value).splitlines()[0]
+    return str(error.value).splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_an_access_out_of_bounds_is_found_with_its_place(body, reason):
         "for i in 4 grid { alloc e: f32[2] local store e[i % 2] = 1.0_f32 store y[i] = e[0] }",
     ],
 )
-def test_a_read_of_what_nothing_wrote_is_found(body):
+def test_a_read_of_unwritten_memory_is_detected(body):
     assert "nothing has written" in fault(body)
 
 

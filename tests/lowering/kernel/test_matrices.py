@@ -114,15 +114,15 @@ def test_a_product_counts_as_the_multiplications_of_its_threads():
         ({"multiply": MULTIPLY.replace("a[384*(t//32)", "a[384*(t//16 % 2)")}, "threads of a subgroup read different"),
     ],
 )
-def test_a_wrong_access_is_seen_by_the_interpreter(changes: dict[str, str], why: str):
+def test_the_interpreter_detects_a_wrong_access(changes: dict[str, str], why: str):
     with pytest.raises(CheckError, match=why):
         result(parse(kernel(**changes)))  # type: ignore[arg-type]
 
 
 def refused(text: str) -> str:
-    with pytest.raises(CheckError, match="check: cannot accept kernel f") as caught:
+    with pytest.raises(CheckError, match="check: cannot accept kernel f") as error:
         check(parse(text))
-    return str(caught.value)
+    return str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def refused(text: str) -> str:
         ({"fetches": "fetch 4 of y[4*t] into b[4*t]"}, "y and b hold different dtypes"),
     ],
 )
-def test_what_breaks_a_rule_is_refused_with_the_reason(changes: dict[str, str | int], why: str):
+def test_a_kernel_that_breaks_a_rule_is_refused_with_the_reason(changes: dict[str, str | int], why: str):
     assert why in refused(kernel(**changes))  # type: ignore[arg-type]
 
 

@@ -33,11 +33,11 @@ def test_an_operation_counts_at_least_the_rounds_of_its_function(name: str, dtyp
     call = Op(name, function.params, dtype)
 
     within = most_rounds((*function.body, Store("y", 0, function.result)))
-    counted = most_rounds((Store("y", 0, call),))
+    rounds_of_call = most_rounds((Store("y", 0, call),))
 
     assert within is not None
-    assert counted is not None
-    assert within <= counted
+    assert rounds_of_call is not None
+    assert within <= rounds_of_call
 
 
 def test_a_remainder_of_f64_takes_more_rounds_than_one_of_f32():

@@ -29,7 +29,7 @@ def test_every_operation_has_a_meaning_and_a_signature():
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"bitcast", "select"}))
-def test_the_result_has_the_dtype_that_the_signature_says(name):
+def test_the_result_has_the_dtype_of_the_signature(name):
     for dtype in OPERATIONS[name].dtypes:
         args = [np.array([1, 0, 1]).astype(dtype)] * OPERATIONS[name].arity
 
@@ -86,9 +86,9 @@ def test_int4_counts_and_wraps_in_four_bits():
 @pytest.mark.parametrize("target", INTEGERS, ids=dtypes.short)
 def test_float_to_integer_saturates_and_nan_gives_zero(target):
     width = 4 if target in (dtypes.i4, dtypes.u4) else 8 * target.itemsize
-    signed = target in dtypes.SIGNED
-    high = 2 ** (width - signed) - 1
-    low = -high - 1 if signed else 0
+    has_sign = target in dtypes.SIGNED
+    high = 2 ** (width - has_sign) - 1
+    low = -high - 1 if has_sign else 0
 
     integers = convert(np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 2.9, 0.5]), target)
 

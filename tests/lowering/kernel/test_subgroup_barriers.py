@@ -36,14 +36,14 @@ def neighbours(threads: int) -> str:
     return passed_on(0, threads).replace("s[0 + t if index(0 + t) < 64_i64]", "s[32*(t // 32) + (t + 1) % 32]")
 
 
-def test_what_is_printed_is_read_back():
+def test_printed_text_is_read_back():
     text = to_text(parse(passed_on(1)))
 
     assert "barrier, of 32" in text
     assert to_text(parse(text)) == text
 
 
-def test_a_subgroup_sees_what_its_threads_wrote():
+def test_a_subgroup_reads_what_its_threads_wrote():
     y = np.zeros(64, np.int32)
 
     interpret(parse(neighbours(64)), [y])
@@ -52,7 +52,7 @@ def test_a_subgroup_sees_what_its_threads_wrote():
     np.testing.assert_array_equal(32 * (t // 32) + (t + 1) % 32, y)
 
 
-def test_what_another_subgroup_wrote_is_a_race():
+def test_reading_what_another_subgroup_wrote_is_a_race():
     with pytest.raises(CheckError, match="a race within the subgroups"):
         interpret(parse(passed_on(1)), [np.zeros(64, np.int32)])
 
@@ -80,7 +80,7 @@ def test_without_a_barrier_neighbours_race():
         (passed_on(0, barrier="if index(t) < 5_i64 { barrier, of 32 }"), "not all threads reach together"),
     ],
 )
-def test_what_no_device_does_is_refused(text: str, reason: str):
+def test_an_atomic_change_that_no_device_has_is_refused(text: str, reason: str):
     with pytest.raises(CheckError, match=reason):
         check(parse(text))
 

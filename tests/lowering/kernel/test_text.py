@@ -51,8 +51,8 @@ def test_constants_read_like_numbers_and_fall_back_to_bits():
 
 
 def test_a_negated_constant_is_not_a_negative_constant():
-    negated = Op("neg", (const(1, dtypes.f32),), dtypes.f32)
-    code = KernelCode("f", (), (), (Let("a", negated), Let("b", const(-1, dtypes.f32))))
+    negation = Op("neg", (const(1, dtypes.f32),), dtypes.f32)
+    code = KernelCode("f", (), (), (Let("a", negation), Let("b", const(-1, dtypes.f32))))
 
     assert parse(to_text(code)) == code
 
@@ -92,7 +92,7 @@ def test_a_value_after_a_barrier_may_have_any_name(barrier: str, word: str):
     ],
 )
 def test_bad_text_is_refused_with_the_line(text, reason):
-    with pytest.raises(CheckError, match="parse: cannot read kernel code") as caught:
+    with pytest.raises(CheckError, match="parse: cannot read kernel code") as error:
         parse(text)
 
-    assert reason in str(caught.value)
+    assert reason in str(error.value)

@@ -47,5 +47,5 @@ def code(body: str) -> KernelCode:
 
 def after(p: Pass[KernelCode], body: str) -> str:
     """The body's text after the pass."""
-    done = run_passes([p], code(body), check, to_text)
-    return "\n".join(line.removeprefix("  ") for line in to_text(done).splitlines()[1:-1])
+    result = run_passes([p], code(body), check, to_text)
+    return "\n".join(line.removeprefix("  ") for line in to_text(result).splitlines()[1:-1])

@@ -39,7 +39,7 @@ def extents(code: KernelCode) -> list[Size]:
     return [s.extent for s in walk(code.body) if isinstance(s, For)][1:]
 
 
-def test_rounds_that_read_neighbours_are_one_and_what_they_leave_stands_behind(expect):
+def test_rounds_that_read_neighbours_are_merged_and_their_remainder_follows(expect):
     expect(
         to_text(JOIN.run(rows("5", "6", "s add= x[{stride}*i + j] * 2.0_f32"))),
         """
@@ -81,7 +81,7 @@ def test_a_loop_of_symbolic_extent_stays():
     assert JOIN.run(code) is code
 
 
-def test_what_is_added_to_one_sum_stands_side_by_side():
+def test_joined_rounds_add_to_each_sum_side_by_side():
     code = parse(
         """code f(x: read f32[64], y: write f32[16]) {
           for i in 8 grid {
@@ -153,10 +153,10 @@ def test_other_devices_keep_their_loops():
 def test_every_round_is_done_once_and_in_order(length: int, stride: int):
     code = rows(str(length), str(stride), "s = (s * 0.5_f32) + x[{stride}*i + j]")
     x = np.random.default_rng(length).standard_normal(4096).astype(np.float32)
-    y, joined = np.zeros(8, np.float32), JOIN.run(code)
+    y, result = np.zeros(8, np.float32), JOIN.run(code)
 
-    check(joined)
-    interpret(joined, [x, y], {"n": 1})
+    check(result)
+    interpret(result, [x, y], {"n": 1})
 
     expected = np.zeros(8, np.float32)
     for j in range(length):

@@ -40,7 +40,7 @@ def test_a_loop_too_long_to_unroll_becomes_serial():
     assert "serial" in after(unroll.PASS, "for i in n unrolled { store y[i] = x[0] }")
 
 
-def test_a_short_loop_that_asks_for_its_variable_is_written_out(expect):
+def test_a_short_loop_that_uses_its_variable_is_unrolled(expect):
     expect(
         after(
             unroll.PASS,
@@ -175,10 +175,10 @@ def test_no_accumulator_of_a_nest_of_open_loops_takes_more_than_the_block(expect
         "for j in m vector { var s: f32 = 0_f32 s add= x[j] }",  # is one for each round
     ],
 )
-def test_what_does_not_lose_digits_is_summed_as_it_was(body: str):
-    unchanged = parse(f"{OPEN}{{ {body} }}")
+def test_a_sum_that_loses_no_digits_stays_unchanged(body: str):
+    original = parse(f"{OPEN}{{ {body} }}")
 
-    assert sum_in_blocks.PASS.run(unchanged) is unchanged
+    assert sum_in_blocks.PASS.run(original) is original
 
 
 # --- vectorize --------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ def test_on_a_cpu_the_innermost_of_several_grid_axes_becomes_a_vector():
     assert "vector" not in after(vectorize(TARGET), body)
 
 
-def test_a_loop_with_an_alias_that_it_reads_elsewhere_is_no_vector():
+def test_a_loop_that_reads_an_alias_elsewhere_is_not_vectorised():
     text = "code f(x: read f32[64], y: write f32[64]) aliases x = y { for j in 63 serial { store y[j] = x[j + 1] } }"
-    unchanged = parse(text)
+    original = parse(text)
 
-    assert vectorize(TARGET).run(unchanged) is unchanged
+    assert vectorize(TARGET).run(original) is original

@@ -25,13 +25,13 @@ from tests.support.close import same
 
 @given(st.integers(0, 10**6))
 def test_any_sequence_of_passes_keeps_the_answer_bit_for_bit(seed):
-    chosen = random.Random(seed).choices(PASSES, k=6)
-    before, optimised = random_inputs(seed), random_inputs(seed)
+    passes = random.Random(seed).choices(PASSES, k=6)
+    before, after = random_inputs(seed), random_inputs(seed)
     interpret(random_code(seed), before)
 
-    interpret(run_passes(chosen, random_code(seed), check, to_text), optimised)
+    interpret(run_passes(passes, random_code(seed), check, to_text), after)
 
-    same(before[2], optimised[2])
+    same(before[2], after[2])
 
 
 @given(st.integers(0, 10**6))
@@ -68,10 +68,10 @@ def test_a_pass_that_breaks_a_rule_is_named_and_both_sides_are_shown():
     plain = code("for i in 64 grid { store y[i] = x[i] }")
     broken = Pass("break", "", lambda c: replace(c, params=()))
 
-    with pytest.raises(CheckError, match="pass break: cannot keep the rules") as caught:
+    with pytest.raises(CheckError, match="pass break: cannot keep the rules") as error:
         run_passes([broken], plain, check, to_text)
 
-    message = str(caught.value)
+    message = str(error.value)
     assert "before:\ncode f(x: read" in message
     assert "after:\ncode f() sizes" in message
 

@@ -1,4 +1,4 @@
-"""Passes that rewrite values: what each does where its docstring says, and where it must not."""
+"""Passes that rewrite values: what each does by its docstring, and what it must leave alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.lowering.optimize.bodies import after, code
 # --- simplify-index ---------------------------------------------------------------------------
 
 
-def test_a_guard_that_always_holds_goes(expect):
+def test_a_guard_that_always_holds_is_removed(expect):
     expect(
         after(simplify_index.PASS, "for i in 8 serial { store y[i] = x[i + 2 if (index(i) + 2_i64) < 10_i64] }"),
         """
@@ -32,9 +32,9 @@ def test_a_guard_that_never_holds_gives_zero(expect):
 
 
 def test_a_guard_that_depends_on_the_point_stays():
-    unchanged = code("for i in 8 serial { store y[i] = x[i if index(i) < index(n)] }")
+    original = code("for i in 8 serial { store y[i] = x[i if index(i) < index(n)] }")
 
-    assert simplify_index.PASS.run(unchanged) is unchanged
+    assert simplify_index.PASS.run(original) is original
 
 
 def test_a_branch_on_bounds_gives_way_to_its_side(expect):
@@ -134,10 +134,10 @@ def test_a_value_moves_out_of_every_loop_it_does_not_depend_on(expect):
         "for i in 8 grid { store y[i] = x[0] }",
     ],
 )
-def test_what_varies_or_might_fault_stays(body):
-    unchanged = code(body)
+def test_a_value_that_varies_or_might_fault_is_not_hoisted(body):
+    original = code(body)
 
-    assert hoist_invariant.PASS.run(unchanged) is unchanged
+    assert hoist_invariant.PASS.run(original) is original
 
 
 def test_a_load_in_bounds_moves_out_of_a_loop_that_may_not_run():
@@ -171,7 +171,7 @@ def test_a_repeated_expression_gets_a_local(expect):
     )
 
 
-def test_a_let_equal_to_an_earlier_one_goes_also_from_indices(expect):
+def test_a_let_equal_to_an_earlier_one_is_replaced_in_indices_too(expect):
     expect(
         after(
             eliminate_common.PASS,
@@ -213,11 +213,11 @@ def test_a_load_after_a_store_and_a_read_after_an_assign_are_other_values(betwee
     b: f32 = y[1] + v
     store y[2] = a - b"""
 
-    again = after(eliminate_common.PASS, body).split("b: f32 = ")[1]
-    assert again.startswith("common + v" if between.startswith("v") else "y[1] + v")
+    second_read = after(eliminate_common.PASS, body).split("b: f32 = ")[1]
+    assert second_read.startswith("common + v" if between.startswith("v") else "y[1] + v")
 
 
-def test_what_a_branch_computes_does_not_serve_after_it():
+def test_a_value_computed_in_a_branch_is_not_reused_after_it():
     body = "if x[0] > 0.0_f32 { store y[0] = exp(x[1]) } store y[1] = exp(x[1])"
 
     assert after(eliminate_common.PASS, body).count("exp") == 2
@@ -235,7 +235,7 @@ def test_a_store_through_an_alias_is_a_change():
 # --- eliminate-dead ---------------------------------------------------------------------------
 
 
-def test_what_nothing_reads_goes_with_all_that_fed_it(expect):
+def test_an_unread_value_is_removed_with_everything_that_only_it_reads(expect):
     expect(
         after(
             eliminate_dead.PASS,
@@ -255,6 +255,6 @@ def test_what_nothing_reads_goes_with_all_that_fed_it(expect):
 
 def test_a_var_read_in_the_next_iteration_stays():
     body = "var v: f32 = 1.0_f32 for j in 8 serial { store y[j] = v v = x[j] }"
-    unchanged = code(body)
+    original = code(body)
 
-    assert eliminate_dead.PASS.run(unchanged) is unchanged
+    assert eliminate_dead.PASS.run(original) is original

@@ -98,8 +98,8 @@ def test_denormal_f32_become_the_f64_that_they_are():
 def test_f64_below_the_normal_f32_are_rounded_once():
     denormal = np.arange(1, 1 << 23, 9973, dtype=np.int32).view(np.float32).astype(np.float64)
     halfway = denormal + 2.0**-150
-    beside = [np.nextafter(halfway, 0), np.nextafter(halfway, 1), np.array([2.0**-150, 2.0**-151, 1e-300, 5e-324])]
-    x = np.concatenate([edges(dtypes.f64), denormal, halfway, *beside])
+    neighbours = [np.nextafter(halfway, 0), np.nextafter(halfway, 1), np.array([2.0**-150, 2.0**-151, 1e-300, 5e-324])]
+    x = np.concatenate([edges(dtypes.f64), denormal, halfway, *neighbours])
     x = np.concatenate([x, -x])
     with np.errstate(all="ignore"):
         expected = x.astype(np.float32)

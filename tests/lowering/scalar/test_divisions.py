@@ -82,10 +82,10 @@ def numbers(count: int) -> np.ndarray:
     """Random bits, edges, denormals, and mantissas beside powers of two and their squares."""
     rng = np.random.default_rng(count)
     ends = np.array([0.0, 1.0, 1.5, 4.0, TINY, 2 * TINY, 1e-45, 3e38, np.finfo(np.float32).max, np.inf, np.nan], "f4")
-    beside = [np.nextafter(ends, np.float32(x)) for x in (0, 9)]
+    neighbours = [np.nextafter(ends, np.float32(x)) for x in (0, 9)]
     denormal = rng.integers(1, 1 << 23, 500).astype(np.int32).view(np.float32)
     squares = (rng.integers(1, 1 << 12, 500) ** 2).astype(np.float32)
-    parts = [samples(np.float32, count), ends, *beside, denormal, squares, np.nextafter(squares, np.float32(0))]
+    parts = [samples(np.float32, count), ends, *neighbours, denormal, squares, np.nextafter(squares, np.float32(0))]
     values = np.concatenate(parts)
     return np.concatenate([values, -values])
 

@@ -43,7 +43,7 @@ def operations(function: Function) -> list[Op]:
 
 
 @of_each_language
-def test_a_function_holds_only_what_is_spelled_or_is_a_function_before_it(native: Native):
+def test_a_function_uses_only_native_operations_and_functions_before_it(native: Native):
     before: set[str] = set()
     for function in attached(EVERYTHING, native):
         for op in operations(function):

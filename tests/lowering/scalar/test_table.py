@@ -1,6 +1,6 @@
 """What the table of scalar operations claims: that narrow formats are closed under some of them.
 
-A claim is held against NumPy in the register's wider format, on every number of the narrow one.
+A claim is compared with NumPy in the register's wider format, on every number of the narrow one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_sums_and_products_leave_a_narrow_format(dtype: np.dtype):
         assert not holds(dtype, wide_results(name, dtype))
 
 
-def test_what_executors_compute_alike_are_not_the_functions_with_errors_of_their_own():
+def test_inexact_functions_are_not_among_the_operations_that_all_executors_compute_alike():
     inexact = {name for name, op in OPERATIONS.items() if not op.is_exact}
 
     assert {"exp", "log1p", "pow", "atan2", "rsqrt"} <= inexact

@@ -1,4 +1,4 @@
-"""Text cases of program passes: a title, a program, the pass, and what the pass makes of it.
+"""Text cases of program passes: a title, a program, the pass, and the result of the pass.
 
 == title
 program f(...) { ... }
@@ -54,8 +54,8 @@ def read_cases(name: str) -> list[Case]:
     all_cases = []
     for block in re.split(r"^== ", (Path(__file__).parent / name).read_text(), flags=re.M)[1:]:
         title, _, text = block.partition("\n")
-        before, passed, after = re.split(r"^-- ([\w-]+)\n", text, flags=re.M)
-        all_cases.append(Case(title, before.strip(), PASSES[passed], after.strip()))
+        before, pass_name, after = re.split(r"^-- ([\w-]+)\n", text, flags=re.M)
+        all_cases.append(Case(title, before.strip(), PASSES[pass_name], after.strip()))
     return all_cases
 
 

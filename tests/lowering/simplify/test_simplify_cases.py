@@ -1,7 +1,7 @@
-"""Program passes, case by case: the text files beside this one say before and after.
+"""Program passes, case by case: the text files in this folder have before and after.
 
 Every case runs the pass once. Where before and after differ, the pass fires; a pass that changes
-nothing gives back the very program it was given, so that fixpoints end.
+nothing returns the same program object, so that fixpoints end.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ def special_arguments(program: Program, seed: int) -> list[np.ndarray]:
 def test_any_order_of_passes_keeps_every_bit(seed: int, order: list[str]):
     program = random_program(seed)
 
-    changed = run_passes([PASSES[name] for name in order], program, check_program)
+    result = run_passes([PASSES[name] for name in order], program, check_program)
 
     args = random_arguments(program, seed)
-    same(evaluate(program, args), evaluate(changed, args))
+    same(evaluate(program, args), evaluate(result, args))
 
 
 @given(st.integers(0, 10_000))
@@ -47,11 +47,11 @@ def test_the_fixpoint_is_reached_and_keeps_every_bit(seed: int):
     program = random_program(seed, length=20)
     together = fixpoint(*PASSES.values())
 
-    changed = together.run(program)
+    result = together.run(program)
 
-    assert together.run(changed) is changed
+    assert together.run(result) is result
     args = random_arguments(program, seed)
-    same(evaluate(program, args), evaluate(changed, args))
+    same(evaluate(program, args), evaluate(result, args))
 
 
 def _applied(primitive, dtype_of):

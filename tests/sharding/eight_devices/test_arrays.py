@@ -174,16 +174,16 @@ def test_a_constraint_in_a_loop_lays_its_values_out():
 
 def test_an_array_is_made_of_blocks_that_a_function_gives():
     sharding = NamedSharding(make_mesh((4, 2), ("a", "b")), P("a"))
-    x, asked = numbers((8, 3)), []
+    x, indices = numbers((8, 3)), []
 
     def block(index: tuple[slice, ...]) -> np.ndarray:
-        asked.append(index)
+        indices.append(index)
         return x[index]
 
     array = rune.make_array_from_callback(x.shape, sharding, block)
 
     np.testing.assert_array_equal(array, x)
-    assert len(asked) == 4
+    assert len(indices) == 4
 
 
 def test_an_array_is_made_of_arrays_on_the_devices():

@@ -52,16 +52,16 @@ def test_nothing_is_sent_for_lanes_that_are_cut():
 def test_lanes_on_several_devices_are_moved_as_on_one(primitive: Primitive):
     for sample in samples(primitive)[:4]:
         function, lanes = batched(sample)
-        placed = rune.device_put(tuple(lanes), NamedSharding(MESH, P("d")))
+        x_on_devices = rune.device_put(tuple(lanes), NamedSharding(MESH, P("d")))
 
-        same(function(*lanes).numpy(), function(*placed).numpy())
+        same(function(*lanes).numpy(), function(*x_on_devices).numpy())
 
 
 @pytest.mark.parametrize("spec", [P("d"), P(None, "d")], ids=repr)
 def test_rows_of_a_table_are_read_and_written_where_the_indices_are(spec: P):
     table, indices = np.sin(np.arange(24.0, dtype="f")).reshape(6, 4), np.array([[5, 0], [2, 2], [1, 9], [3, 4]])
     mesh = make_mesh((2,), ("d",))
-    placed = rune.device_put(indices, NamedSharding(mesh, P("d")))
+    x_on_devices = rune.device_put(indices, NamedSharding(mesh, P("d")))
 
     def rows(table: Any, indices: Any) -> Any:
         return rune.numpy.take(table, indices, axis=0, mode="clip")
@@ -77,7 +77,7 @@ def test_rows_of_a_table_are_read_and_written_where_the_indices_are(spec: P):
     for function in functions:
         expected = function(rune.numpy.asarray(table), indices)
         np.testing.assert_allclose(function(cut, indices), expected, rtol=1e-6)
-        np.testing.assert_allclose(rune.jit(function)(cut, placed), expected, rtol=1e-6)
+        np.testing.assert_allclose(rune.jit(function)(cut, x_on_devices), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["add", "min", "max", "multiply", "set"])
@@ -89,9 +89,9 @@ def test_updates_that_are_cut_are_united_where_their_order_does_not_matter(metho
     def written(table: Any, indices: Any, rows: Any) -> Any:
         return getattr(table.at[indices], method)(rows, mode="drop")
 
-    sent = partitioned_traffic(written, MESH, [P(), P("d"), P("d")], [P()], table, indices, rows)
+    messages = partitioned_traffic(written, MESH, [P(), P("d"), P("d")], [P()], table, indices, rows)
     unites = {"add": "psum", "min": "pmin", "max": "pmax"}
-    assert sent == {unites[method]: (1, 4 * 24)} if method in unites else "all_gather" in sent
+    assert messages == {unites[method]: (1, 4 * 24)} if method in unites else "all_gather" in messages
     expected = written(rune.numpy.asarray(table), indices, rows)
     actual = rune.jit(written)(table, rune.device_put(indices, parts), rune.device_put(rows, parts))
     np.testing.assert_allclose(actual, expected, rtol=1e-6)

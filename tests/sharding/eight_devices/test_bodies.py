@@ -38,7 +38,7 @@ def test_a_result_summed_over_the_devices_is_the_same_on_all():
     assert on_eight(lambda x: lax.pmax(x.max(), "a"), P())(X) == X.max()
 
 
-def test_without_the_check_the_first_device_speaks_for_all():
+def test_without_the_check_the_first_device_decides_for_all():
     assert on_eight(lambda x: x[0], P(), check_vma=False)(X) == X[0]
 
 
@@ -50,7 +50,7 @@ def test_gradients_of_rows_are_those_of_the_device_that_has_them():
     np.testing.assert_allclose(rune.grad(lambda x: on_eight(lambda v: v**2)(x).sum())(X), 2 * X, rtol=1e-6)
 
 
-def test_devices_that_call_other_collectives_are_told_so():
+def test_devices_that_call_different_collectives_get_an_error():
     def body(x: Any) -> Any:
         return lax.cond(lax.axis_index("a") == 3, lambda v: lax.psum(v, "a"), lambda v: lax.pmax(v, "a"), x)
 
@@ -92,13 +92,13 @@ def test_a_sharded_call_within_a_sharded_program_is_refused():
         on_eight(body, check_vma=False)(X)
 
 
-def test_a_mesh_that_does_not_divide_an_axis_says_what_to_do():
+def test_a_mesh_that_does_not_divide_an_axis_is_an_error_with_advice():
     words = r"cannot cut axis 0 of f32\[15\] at argument\[0\] into 8 equal parts[^\n]*\nhint: pad the axis to 16"
     with pytest.raises(ShapeError, match=words):
         on_eight(lambda x: x)(X[:15])
 
 
-def test_a_spec_that_is_none_is_refused_in_words():
+def test_an_invalid_spec_is_refused_with_a_reason():
     with pytest.raises(ArgumentError, match="cannot use None in out_specs"):
         rune.shard_map(lambda x: x, mesh=make_mesh((8,), ("a",)), in_specs=P("a"), out_specs=None)(X)
 
@@ -147,7 +147,7 @@ def test_a_size_that_the_mesh_does_not_divide_names_the_argument_and_the_axis():
     assert "pad the axis to 16" in str(error.value)
 
 
-def test_specs_that_do_not_match_the_arguments_are_said_to_be_in_specs():
+def test_the_error_about_specs_that_do_not_match_names_in_specs():
     f = rune.shard_map(lambda x: x, mesh=make_mesh((8,), ("a",)), in_specs=(P("a"), P()), out_specs=P("a"))
 
     with pytest.raises(ArgumentError, match="shard_map: cannot match in_specs with the values"):
@@ -155,7 +155,7 @@ def test_specs_that_do_not_match_the_arguments_are_said_to_be_in_specs():
 
 
 @pytest.mark.parametrize("where", [P("a"), make_mesh((8,), ("a",))])
-def test_an_array_is_not_laid_out_by_a_spec_or_a_mesh_alone(where: Any):
+def test_an_array_cannot_be_laid_out_by_a_spec_or_a_mesh_alone(where: Any):
     with pytest.raises(ArgumentError, match=r"device_put: cannot lay out .*alone[\s\S]*NamedSharding\(mesh, spec\)"):
         rune.device_put(X, where)
 
@@ -163,13 +163,13 @@ def test_an_array_is_not_laid_out_by_a_spec_or_a_mesh_alone(where: Any):
 # --- checks -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("jitted", [rune.jit, lambda f: f])
-def test_a_nan_on_one_device_is_found_with_the_line_and_the_device(jitted: Any):
+@pytest.mark.parametrize("transformation", [rune.jit, lambda f: f])
+def test_a_nan_on_one_device_is_found_with_the_line_and_the_device(transformation: Any):
     def body(x: Any) -> Any:
         y = rnp.log(x + 0.8)
         return lax.psum(y, "a")
 
-    f = jitted(on_eight(body, P()))
+    f = transformation(on_eight(body, P()))
     with rune.debug.checks(nans=True), pytest.raises(NaNError) as error:
         f(X)
 

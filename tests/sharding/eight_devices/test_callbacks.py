@@ -36,7 +36,7 @@ def test_a_function_with_side_effects_is_called_once_for_all_devices():
     np.testing.assert_allclose(result, X * 2 * X.sum(), rtol=1e-5)
 
 
-def test_in_a_loop_it_is_called_once_a_step_and_in_order():
+def test_a_callback_in_a_loop_is_called_once_per_step_and_in_order():
     notes: list[int] = []
 
     def step(carry: Any, n: Any) -> Any:
@@ -66,7 +66,7 @@ def test_its_error_is_that_of_the_call():
         f(placed())
 
 
-def test_in_a_body_every_device_calls_it():
+def test_every_device_calls_a_callback_in_a_body():
     places: list[int] = []
 
     def body(x: Any) -> Any:

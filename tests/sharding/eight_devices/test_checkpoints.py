@@ -23,11 +23,11 @@ def sharded(spec: P, mesh: Any = FOUR_BY_TWO) -> Any:
     return rune.device_put(X, NamedSharding(mesh, spec))
 
 
-@pytest.mark.parametrize("saved", [P(), P("a"), P("b", "a"), P(("a", "b")), P(None, "b")])
-@pytest.mark.parametrize("loaded", [P(), P("a"), P(("b", "a"), None), P("b", "a")])
-def test_a_checkpoint_loads_onto_any_sharding(tmp_path: Path, saved: P, loaded: P):
-    save_checkpoint(tmp_path, {"x": sharded(saved)})
-    target = NamedSharding(FOUR_BY_TWO, loaded)
+@pytest.mark.parametrize("old_spec", [P(), P("a"), P("b", "a"), P(("a", "b")), P(None, "b")])
+@pytest.mark.parametrize("new_spec", [P(), P("a"), P(("b", "a"), None), P("b", "a")])
+def test_a_checkpoint_loads_onto_any_sharding(tmp_path: Path, old_spec: P, new_spec: P):
+    save_checkpoint(tmp_path, {"x": sharded(old_spec)})
+    target = NamedSharding(FOUR_BY_TWO, new_spec)
 
     x: Any = load_checkpoint(tmp_path, {"x": rune.ShapeDtypeStruct(X.shape, "f4")}, target)["x"]
 
@@ -55,7 +55,7 @@ def test_each_block_is_written_once(tmp_path: Path):
     assert sum(f.stat().st_size for f in version.iterdir() if f.name != "index") == 2 * X.nbytes
 
 
-def test_every_dtype_comes_back_as_it_was(tmp_path: Path):
+def test_every_dtype_is_restored(tmp_path: Path):
     values = {
         "bf16": rnp.asarray(X, "bfloat16"),
         "f8": rnp.asarray(X, "float8_e4m3fn"),
@@ -69,21 +69,21 @@ def test_every_dtype_comes_back_as_it_was(tmp_path: Path):
         "tuple": (rnp.arange(3), [rnp.arange(2)]),
     }
     save_checkpoint(tmp_path, values)
-    loaded = load_checkpoint(tmp_path, values)
+    copies = load_checkpoint(tmp_path, values)
 
-    for ours, theirs in zip(rune.tree.leaves(loaded), rune.tree.leaves(values), strict=True):
-        assert ours.dtype == theirs.dtype
-        assert ours.numpy().tobytes() == theirs.numpy().tobytes()
+    for copy, original in zip(rune.tree.leaves(copies), rune.tree.leaves(values), strict=True):
+        assert copy.dtype == original.dtype
+        assert copy.numpy().tobytes() == original.numpy().tobytes()
 
 
 def test_sixty_four_bits_stay_sixty_four_on_a_mesh(tmp_path: Path):
     x = rune.device_put(rnp.asarray(X.astype("f8") / 3, "float64"), NamedSharding(EIGHT, P("a")))
     save_checkpoint(tmp_path, x)
 
-    loaded = load_checkpoint(tmp_path, x)
+    copy = load_checkpoint(tmp_path, x)
 
-    assert loaded.dtype == "float64"
-    np.testing.assert_array_equal(loaded, x)
+    assert copy.dtype == "float64"
+    np.testing.assert_array_equal(copy, x)
 
 
 class Cut(Exception):
@@ -148,7 +148,7 @@ def test_a_checkpoint_of_other_arrays_is_refused(tmp_path: Path, like: Any, why:
         load_checkpoint(tmp_path, like)
 
 
-def test_what_is_not_an_array_is_not_saved(tmp_path: Path):
+def test_a_leaf_that_is_not_an_array_is_not_saved(tmp_path: Path):
     with pytest.raises(ArgumentError, match="save_checkpoint"):
         save_checkpoint(tmp_path, {"x": object()})
 
@@ -156,15 +156,15 @@ def test_what_is_not_an_array_is_not_saved(tmp_path: Path):
 @pytest.mark.parametrize(
     "error", [OSError("no room"), KeyboardInterrupt(), SystemExit(3)], ids=lambda e: type(e).__name__
 )
-def test_whatever_ends_a_save_is_told_to_the_other_processes(
+def test_an_error_that_ends_a_save_is_reported_to_the_other_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ):
     messages: list[bytes] = []
     converse = checkpoints.converse
 
-    def listening(what: str, topic: str, message: bytes) -> Any:
+    def listening(verb: str, topic: str, message: bytes) -> Any:
         messages.append(message)
-        return converse(what, topic, message)
+        return converse(verb, topic, message)
 
     def fail(*_: object) -> None:
         raise error

@@ -55,7 +55,7 @@ def test_the_check_that_fails_on_a_device_is_reported(way: str, body: str):
     assert rune.jit(f)(x.at[0].set(-3.0))[0].get() == "not positive: -3.0 (`check` failed)"
 
 
-def test_a_failure_before_stays_the_first():
+def test_the_first_failure_is_the_one_reported():
     def f(x: Any) -> Any:
         check(x[0] > 100.0, "before")
         return _by_shard_map(_positive)(x)

@@ -1,6 +1,6 @@
 """Devices of the processor that run and meet without Python: every collective, to the bit.
 
-NumPy says what is right: sums in a tree, neighbours first, whatever the size.
+NumPy is the oracle: sums in a tree, neighbours first, for any size.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_sums_are_those_of_the_tree_to_the_bit(dtype: str, shape: tuple[int, ...
 
 @pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("kind", ["pmax", "pmin", "psum"])
-def test_extremes_and_sums_of_zeros_infinities_and_nan_are_numpys(kind: str, shape: tuple[int, ...]):
+def test_extremes_and_sums_of_zeros_infinities_and_nan_agree_with_numpy(kind: str, shape: tuple[int, ...]):
     x = with_edges(np.resize(DRAW.normal(size=8 * 40).astype("f"), (8, max(40, shape[1]))))
     combine = {"pmax": np.maximum, "pmin": np.minimum, "psum": np.add}[kind]
 
@@ -89,7 +89,7 @@ def test_extremes_and_sums_of_zeros_infinities_and_nan_are_numpys(kind: str, sha
 
 
 @pytest.mark.parametrize("dtype", ["i4", "u4", "i1", "u1"])
-def test_extremes_of_integers_are_numpys(dtype: str):
+def test_extremes_of_integers_agree_with_numpy(dtype: str):
     info = np.iinfo(dtype)
     x = DRAW.integers(info.min, info.max, size=(8, 300), dtype=dtype, endpoint=True)
 
@@ -116,30 +116,30 @@ def test_blocks_that_move_arrive_whole(length: int):
         return np.asarray(on_devices(lambda v: collective(v[0])[None])(x))
 
     for axis in range(3):
-        gathered = moved(lambda v, axis=axis: lax.all_gather(v, "a", axis=axis))
-        np.testing.assert_array_equal(gathered, np.broadcast_to(np.stack([*x], axis), gathered.shape))
+        rows = moved(lambda v, axis=axis: lax.all_gather(v, "a", axis=axis))
+        np.testing.assert_array_equal(rows, np.broadcast_to(np.stack([*x], axis), rows.shape))
     for concat in range(3):
-        exchanged = moved(lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat))
-        np.testing.assert_array_equal(exchanged, [np.stack([*x[:, n]], concat) for n in range(8)])
+        exchange = moved(lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat))
+        np.testing.assert_array_equal(exchange, [np.stack([*x[:, n]], concat) for n in range(8)])
     back = moved(lambda v: lax.all_to_all(rnp.moveaxis(v, 0, 2), "a", 2, 0))
     np.testing.assert_array_equal(back, [x[:, n] for n in range(8)])
     np.testing.assert_array_equal(
         moved(lambda v: lax.psum_scatter(v, "a")), [in_tree(np.add, x[:, n]) for n in range(8)]
     )
-    permuted = moved(lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]))
-    np.testing.assert_array_equal(permuted, [x[senders[n]] if n in senders else 0 * x[n] for n in range(8)])
+    permutation = moved(lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]))
+    np.testing.assert_array_equal(permutation, [x[senders[n]] if n in senders else 0 * x[n] for n in range(8)])
 
 
 def test_keys_and_booleans_and_nothing_at_all_move_too():
     keys = rune.random.split(rune.random.key(0), 8)
-    sent = on_devices(lambda k: lax.ppermute(k, "a", [(n, 7 - n) for n in range(8)]))(keys)
-    np.testing.assert_array_equal(rune.random.key_data(sent), np.asarray(rune.random.key_data(keys))[::-1])
+    reverse = on_devices(lambda k: lax.ppermute(k, "a", [(n, 7 - n) for n in range(8)]))(keys)
+    np.testing.assert_array_equal(rune.random.key_data(reverse), np.asarray(rune.random.key_data(keys))[::-1])
     masks = DRAW.normal(size=(8, 5)) > 0
     np.testing.assert_array_equal(on_devices(lambda m: lax.all_gather(m[0], "a")[None])(masks)[3], masks)
     assert on_devices(lambda v: lax.psum(v, "a"))(np.zeros((8, 0), "f")).shape == (8, 0)
 
 
-def test_a_mesh_of_two_axes_meets_along_each():
+def test_psum_reduces_along_each_axis_of_a_mesh():
     x = DRAW.normal(size=(4, 2, 50)).astype("f")
     mesh = make_mesh((4, 2), ("a", "b"))
 
@@ -231,8 +231,8 @@ def test_work_of_every_device_is_counted():
 
 def test_calls_of_python_among_collectives_still_work():
     def body(v: Any) -> Any:
-        doubled = rune.pure_callback(lambda x: 2 * x, rune.ShapeDtypeStruct(v.shape, v.dtype), lax.psum(v, "a"))
-        return lax.psum(doubled, "a")
+        double = rune.pure_callback(lambda x: 2 * x, rune.ShapeDtypeStruct(v.shape, v.dtype), lax.psum(v, "a"))
+        return lax.psum(double, "a")
 
     np.testing.assert_array_equal(on_devices(body)(np.ones(8, "f")), np.full(8, 128.0))
 

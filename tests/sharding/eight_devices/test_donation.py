@@ -1,4 +1,4 @@
-"""Donation on a mesh: each device writes results to its own blocks, where nobody else reads them.
+"""Donation on a mesh: each device writes results to its own blocks, which no other device reads.
 
 A donated array is deleted in any case. Replicas that are one block of the host's memory, and blocks
 that are views of what was laid out, keep what they show.
@@ -63,7 +63,7 @@ def test_all_donated_arrays_of_a_mesh_are_deleted_however_they_are_cut():
     assert (w.is_deleted(), x.is_deleted()) == (True, True)
 
 
-def test_a_device_that_still_reads_what_others_send_is_not_overtaken():
+def test_a_device_that_still_reads_a_message_is_not_overtaken():
     """Each device overwrites its block with the sum of all blocks."""
     body = rune.shard_map(lambda x: x + lax.psum(x, "data"), mesh=MESH, in_specs=P("data"), out_specs=P("data"))
     f, x = rune.jit(body, donate_argnums=0), laid_out(P("data"), (1024, 512))
@@ -82,15 +82,15 @@ def test_a_step_of_descent_whose_weights_are_donated_learns_what_it_learns_witho
         return w - 0.1 * rune.grad(lambda w: (rnp.tanh(x @ w) ** 2).sum())(w)
 
     x = laid_out(P("data")) / 48
-    donated, alone = rune.jit(step, donate_argnums=0), rune.jit(step)
+    in_place, alone = rune.jit(step, donate_argnums=0), rune.jit(step)
     a, b = (rune.device_put(np.ones((6, 4), "f"), NamedSharding(MESH, P(None, "model"))) for _ in range(2))
     for _ in range(5):
-        a, b = donated(a, x), alone(b, x)
+        a, b = in_place(a, x), alone(b, x)
 
     np.testing.assert_array_equal(a, b)
 
 
-def test_what_somebody_else_sees_keeps_its_contents():
+def test_a_donated_shard_that_is_still_visible_keeps_its_contents():
     x = laid_out(P("data", "model"))
     expected, shard = np.asarray(x), x.addressable_shards[3].data
     view = np.asarray(x.addressable_shards[5].data)

@@ -31,7 +31,7 @@ def test_a_call_on_sharded_arrays_shows_how_they_are_cut():
     assert explanation["exchanges"] == "each device sends 0 B in 0 collectives"
 
 
-def test_the_collectives_of_the_partition_stand_with_their_bytes_and_the_users_line():
+def test_explain_lists_collectives_with_their_bytes_and_the_users_line():
     explanation = rune.explain(rune.grad(lambda w, x: (rnp.tanh(x @ w) ** 2).sum()))(W, X)
 
     assert without_lines(explanation["exchanges"]) == (
@@ -60,10 +60,10 @@ def test_bytes_are_those_of_the_best_known_algorithm():
         )
 
     f = rune.shard_map(body, mesh=MESH, in_specs=P("data"), out_specs=P("data"), check_vma=False)
-    sent = [exchange.bytes_sent for exchange in rune.explain(f)(X).exchanges]
+    message_bytes = [exchange.bytes_sent for exchange in rune.explain(f)(X).exchanges]
 
     block, part = 8 * 8 * 4, 4 * 8 * 4
-    assert sent == [block * 3 // 2, block * 3 // 2, part * 3 // 4, part * 3 // 4, block * 3, block, block]
+    assert message_bytes == [block * 3 // 2, block * 3 // 2, part * 3 // 4, part * 3 // 4, block * 3, block, block]
 
 
 def test_a_collective_in_a_loop_counts_as_often_as_the_loop_takes_steps():

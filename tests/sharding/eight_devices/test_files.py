@@ -24,11 +24,11 @@ def sharded(spec: P, dtype: str) -> Any:
 @pytest.mark.parametrize("suffix", ["safetensors", "npz"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4", "complex128"])
 @pytest.mark.parametrize(
-    ("saved", "loaded"), [(P(), P("a")), (P("b", "a"), P(("a", "b"))), (P(None, "b"), P("b", "a"))]
+    ("old_spec", "new_spec"), [(P(), P("a")), (P("b", "a"), P(("a", "b"))), (P(None, "b"), P("b", "a"))]
 )
-def test_an_array_comes_back_onto_any_sharding(tmp_path: Path, suffix: str, dtype: str, saved: P, loaded: P):
-    path, target = tmp_path / f"x.{suffix}", NamedSharding(MESH, loaded)
-    rune.tree.save(path, {"before": np.ones(3), "x": sharded(saved, dtype), "z": np.zeros(2)})
+def test_an_array_is_restored_onto_any_sharding(tmp_path: Path, suffix: str, dtype: str, old_spec: P, new_spec: P):
+    path, target = tmp_path / f"x.{suffix}", NamedSharding(MESH, new_spec)
+    rune.tree.save(path, {"before": np.ones(3), "x": sharded(old_spec, dtype), "z": np.zeros(2)})
     rune.files.open(path).check()
 
     tree = rune.tree.load(path, device={"before": None, "x": target, "z": None})
@@ -38,7 +38,7 @@ def test_an_array_comes_back_onto_any_sharding(tmp_path: Path, suffix: str, dtyp
     same(np.ones(3), tree["before"])
 
 
-def test_a_tree_like_it_says_how_an_array_is_cut(tmp_path: Path):
+def test_the_like_tree_determines_the_sharding_of_a_loaded_array(tmp_path: Path):
     like, path = sharded(P("a", "b"), "float32"), tmp_path / "x.safetensors"
     rune.tree.save(path, rnp.asarray(X, dtype="float32"))
 
@@ -51,9 +51,9 @@ def test_keys_are_cut_as_well(tmp_path: Path):
     keys, cut = rune.random.split(rune.random.key(0), 8), NamedSharding(MESH, P("a"))
     rune.tree.save(tmp_path / "x.npz", rune.device_put(keys, cut))
 
-    loaded = rune.tree.load(tmp_path / "x.npz", device=cut)
+    copy = rune.tree.load(tmp_path / "x.npz", device=cut)
 
-    same(rune.random.key_data(keys), np.asarray(rune.random.key_data(loaded)))
+    same(rune.random.key_data(keys), np.asarray(rune.random.key_data(copy)))
 
 
 def test_an_array_that_cannot_be_cut_is_named(tmp_path: Path):
@@ -63,12 +63,12 @@ def test_an_array_that_cannot_be_cut_is_named(tmp_path: Path):
         rune.tree.load(tmp_path / "x.npz", device=NamedSharding(MESH, P("a")))
 
 
-def test_a_run_goes_on_with_arrays_cut_as_they_were(tmp_path: Path):
+def test_a_resumed_run_keeps_the_sharding_of_its_arrays(tmp_path: Path):
     state = {"w": sharded(P("a"), "float32"), "step": 0}
     with rune.checkpoints.Manager(tmp_path) as manager:
         manager.save(3, state)
 
-    step, resumed = rune.checkpoints.Manager(tmp_path).resume(state)
+    step, restart = rune.checkpoints.Manager(tmp_path).resume(state)
 
-    assert (step, resumed["w"].sharding) == (3, state["w"].sharding)
-    same(np.asarray(state["w"]), np.asarray(resumed["w"]))
+    assert (step, restart["w"].sharding) == (3, state["w"].sharding)
+    same(np.asarray(state["w"]), np.asarray(restart["w"]))

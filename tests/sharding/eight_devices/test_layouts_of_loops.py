@@ -130,8 +130,8 @@ def test_loops_of_sharded_arrays_compute_what_those_of_whole_ones_do(names: list
         program, in_shardings=NamedSharding(mesh, layout[1]), out_shardings=NamedSharding(mesh, specs[out % len(specs)])
     )
     np.testing.assert_allclose(f(x), program(rnp.asarray(x)), rtol=1e-4, atol=1e-5)
-    placed = rune.device_put(x, NamedSharding(mesh, layout[1]))
-    np.testing.assert_allclose(rune.jit(rune.grad(loss))(placed), rune.grad(loss)(x), rtol=2e-3, atol=2e-4)
+    x_on_devices = rune.device_put(x, NamedSharding(mesh, layout[1]))
+    np.testing.assert_allclose(rune.jit(rune.grad(loss))(x_on_devices), rune.grad(loss)(x), rtol=2e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize("name", sorted(STEPS))
@@ -143,8 +143,8 @@ def test_each_loop_computes_the_same_of_sharded_arrays(name: str, spec: P):
     def loss(x: Any) -> Any:
         return (STEPS[name](x) * weights).sum()
 
-    placed = rune.device_put(x, NamedSharding(mesh, spec))
-    value, gradient = rune.jit(rune.value_and_grad(loss))(placed)
+    x_on_devices = rune.device_put(x, NamedSharding(mesh, spec))
+    value, gradient = rune.jit(rune.value_and_grad(loss))(x_on_devices)
     expected, expected_gradient = rune.value_and_grad(loss)(x)
     np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-3, atol=1e-4)
@@ -152,7 +152,7 @@ def test_each_loop_computes_the_same_of_sharded_arrays(name: str, spec: P):
 
 def test_a_loop_of_integers_is_equal_to_the_last():
     x = np.arange(64, dtype="i4").reshape(8, 8) * 7919
-    placed = rune.device_put(x, NamedSharding(make_mesh((4, 2), ("a", "b")), P("a", "b")))
+    x_on_devices = rune.device_put(x, NamedSharding(make_mesh((4, 2), ("a", "b")), P("a", "b")))
 
     def squares(x: Any) -> Any:
         return lax.scan(lambda c, r: (c + r * r.sum(), c @ x), rnp.zeros(8, "i4"), x)[1]
@@ -161,13 +161,13 @@ def test_a_loop_of_integers_is_equal_to_the_last():
     for row in x:
         rows.append(total @ x)
         total = total + row * row.sum(dtype="i4")
-    np.testing.assert_array_equal(rune.jit(squares)(placed), np.array(rows))
+    np.testing.assert_array_equal(rune.jit(squares)(x_on_devices), np.array(rows))
 
 
 def test_the_last_carry_of_a_scan_stays_cut():
     mesh = make_mesh((4, 2), ("a", "b"))
-    placed = rune.device_put(numbers(8, 6), NamedSharding(mesh, P("a")))
-    last, rows = rune.jit(lambda x: lax.scan(lambda c, _: (rnp.tanh(c), c), x, None, length=3))(placed)
+    x_on_devices = rune.device_put(numbers(8, 6), NamedSharding(mesh, P("a")))
+    last, rows = rune.jit(lambda x: lax.scan(lambda c, _: (rnp.tanh(c), c), x, None, length=3))(x_on_devices)
 
     assert last.sharding == NamedSharding(mesh, P("a"))
     assert rows.sharding == NamedSharding(mesh, P(None, "a"))
@@ -204,10 +204,10 @@ def test_its_gradient_sums_once_more_a_step_as_the_program_without_a_loop_does()
     def gradient(f: Any) -> Any:
         return rune.grad(lambda *args: (f(*args) ** 2).sum(), (0, 1, 2))
 
-    looped = sent(gradient(megatron), MEGATRON, ws, vs, x, outs=MEGATRON)
-    written_out = sent(gradient(unrolled), MEGATRON, ws, vs, x, outs=MEGATRON)
-    assert looped == {"psum": (2, 2 * 4 * 5 * 6)}
-    assert written_out == {"psum": (3 * 2, 3 * 2 * 4 * 5 * 6)}
+    messages_of_loop = sent(gradient(megatron), MEGATRON, ws, vs, x, outs=MEGATRON)
+    messages_of_steps = sent(gradient(unrolled), MEGATRON, ws, vs, x, outs=MEGATRON)
+    assert messages_of_loop == {"psum": (2, 2 * 4 * 5 * 6)}
+    assert messages_of_steps == {"psum": (3 * 2, 3 * 2 * 4 * 5 * 6)}
 
 
 def rnn(w: Any, u: Any, b: Any, xs: Any) -> Any:
@@ -226,7 +226,7 @@ def test_a_data_parallel_rnn_sends_its_loss_alone():
     assert sent(rnn, DATA_PARALLEL, *RNN) == {"psum": (1, 4)}
 
 
-def test_its_gradient_sums_each_weight_once_behind_the_loop_and_all_in_one_message():
+def test_its_gradient_sums_all_weights_once_after_the_loop_in_one_message():
     gradient = rune.value_and_grad(rnn, (0, 1, 2))
     weight_bytes = sum(w.nbytes for w in RNN[:3])
 
@@ -245,13 +245,13 @@ def test_microbatches_sum_their_gradients_once():
     assert (message.kind, message.steps, message.bytes_in) == ("psum", 1, 4 * 6 * 10)
 
 
-def test_a_sum_in_a_loop_in_a_loop_is_taken_behind_both():
+def test_a_sum_in_a_nested_loop_is_taken_after_both_loops():
     (message,) = [e for e in local_exchanges(sums_of_sums, (P("a"),), numbers(8, 8)) if e.kind == "psum"]
 
     assert message.steps == 1
 
 
-def test_the_gradient_of_a_while_loop_sums_a_weight_once_behind_it():
+def test_the_gradient_of_a_while_loop_sums_a_weight_once_after_it():
     def loss(w: Any, x: Any) -> Any:
         steps = lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, rnp.tanh(s[1] * w + x)), (0, x))
         return steps[1].sum()
@@ -260,7 +260,7 @@ def test_the_gradient_of_a_while_loop_sums_a_weight_once_behind_it():
     assert (message.kind, message.steps, message.bytes_in) == ("psum", 1, 4 * 6)
 
 
-def test_what_a_checkpoint_computes_again_sends_nothing_that_cotangents_do_not_need():
+def test_recomputation_in_a_checkpoint_sends_nothing_that_cotangents_do_not_need():
     def loss(ws: Any, vs: Any, x: Any) -> Any:
         layer = rune.checkpoint(lambda x, w, v: x + rnp.tanh(x @ w) @ v)
         return (lax.scan(lambda x, wv: (layer(x, *wv), None), x, (ws, vs))[0] ** 2).sum()
@@ -277,7 +277,7 @@ def test_a_sum_that_the_next_step_reads_stays_in_the_loop():
     assert message.steps == 3
 
 
-def test_what_a_loop_only_reads_is_gathered_once_outside_of_it():
+def test_an_array_that_a_loop_only_reads_is_gathered_once_outside_of_it():
     def products(w: Any, x: Any) -> Any:
         return lax.fori_loop(0, 5, lambda _, v: rnp.tanh(v @ w), x)
 
@@ -288,10 +288,10 @@ def test_what_a_loop_only_reads_is_gathered_once_outside_of_it():
 
 def local_exchanges(function: Callable[..., Any], specs: tuple[P, ...], *args: Any) -> tuple[Exchange, ...]:
     mesh = make_mesh((4, 2), ("a", "b"))
-    placed = [rune.device_put(a, NamedSharding(mesh, s)) for a, s in zip(args, specs, strict=True)]
-    there = on_mesh(rune.make_program(function)(*args), placed)
-    assert there is not None
-    return exchanges(there.local, mesh)
+    x_on_devices = [rune.device_put(a, NamedSharding(mesh, s)) for a, s in zip(args, specs, strict=True)]
+    program_on_mesh = on_mesh(rune.make_program(function)(*args), x_on_devices)
+    assert program_on_mesh is not None
+    return exchanges(program_on_mesh.local, mesh)
 
 
 def test_a_carry_that_every_step_needs_whole_is_gathered_once():
@@ -336,7 +336,7 @@ def test_a_condition_of_cut_values_is_united_on_all_devices():
     assert sent(doubled, (P("a"),), numbers(8, 8), outs=(P("a"),)) == {"pmax": (1, 4)}
 
 
-def test_a_branch_sends_what_its_number_needs_alone():
+def test_a_branch_sends_only_what_its_number_needs():
     def chosen(x: Any) -> Any:
         return lax.cond(x.sum() > 0, rnp.sin, rnp.zeros_like, x)
 
@@ -351,13 +351,13 @@ def conditional(x: Any) -> Any:
 
 
 def test_devices_of_several_makers_agree_on_conditions_of_floats():
-    alike, mixed = Mesh(["cpu:0", "cpu:1"], "a"), Mesh(["cpu:0", "reference:0"], "a")
+    of_one_maker, of_two_makers = Mesh(["cpu:0", "cpu:1"], "a"), Mesh(["cpu:0", "reference:0"], "a")
     x = numbers(4, 4)
     count = lambda x: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 2), (0, x))[1]  # noqa: E731
 
-    assert partitioned_traffic(conditional, alike, [P(None, "a")], [P()], x)["psum"] == (1, 4)
-    assert "pmax" not in partitioned_traffic(conditional, alike, [P(None, "a")], [P()], x)
-    assert partitioned_traffic(conditional, mixed, [P(None, "a")], [P()], x)["pmax"] == (2, 8)
-    assert partitioned_traffic(count, mixed, [P("a")], [P("a")], x) == {}
-    placed = rune.device_put(x, NamedSharding(mixed, P(None, "a")))
-    np.testing.assert_allclose(rune.jit(conditional)(placed), conditional(rnp.asarray(x)), rtol=1e-5)
+    assert partitioned_traffic(conditional, of_one_maker, [P(None, "a")], [P()], x)["psum"] == (1, 4)
+    assert "pmax" not in partitioned_traffic(conditional, of_one_maker, [P(None, "a")], [P()], x)
+    assert partitioned_traffic(conditional, of_two_makers, [P(None, "a")], [P()], x)["pmax"] == (2, 8)
+    assert partitioned_traffic(count, of_two_makers, [P("a")], [P("a")], x) == {}
+    x_on_devices = rune.device_put(x, NamedSharding(of_two_makers, P(None, "a")))
+    np.testing.assert_allclose(rune.jit(conditional)(x_on_devices), conditional(rnp.asarray(x)), rtol=1e-5)

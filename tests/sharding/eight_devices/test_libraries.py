@@ -1,4 +1,4 @@
-"""Sorts, transforms and factorisations of many rows or matrices, of which each device has some."""
+"""Sorts, transforms and factorisations of many rows or matrices, divided among devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.ops.library import USES
 from tests.ops.use import Use
 from tests.sharding.eight_devices.traffic import partitioned_traffic
 
-# eig and schur are computed by the host, which says so.
+# The host computes eig and schur, and warns of it.
 pytestmark = pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
 LANES = (4, 2)
 
@@ -31,17 +31,17 @@ def sent(function: Any, spec: P, *args: Any) -> Any:
 @pytest.mark.parametrize("use", USES, ids=str)
 def test_a_library_primitive_of_cut_lanes_means_the_same_and_sends_nothing(use: Use):
     inputs = use.prepare(*use.draw(*LANES, narrow=True))
-    placed = [rune.device_put(x, NamedSharding(mesh(), P("a", "b"))) for x in inputs]
+    x_on_devices = [rune.device_put(x, NamedSharding(mesh(), P("a", "b"))) for x in inputs]
     call = lambda *xs: use.primitive(*xs, **_on_lanes(use))  # noqa: E731
 
     assert sent(call, P("a", "b"), *inputs) == {}
-    results = rune.jit(call)(*placed)
+    results = rune.jit(call)(*x_on_devices)
     outputs = [np.asarray(x) for x in (results if use.primitive.multiple_results else [results])]
     tolerance = use.tolerance(narrow=True)
     for lane in np.ndindex(LANES):
         operands = [np.asarray(x)[lane] for x in inputs]
-        observed = use.observe([x[lane] for x in outputs], *operands)
-        for value, truth in zip(observed, use.expected(*operands), strict=True):
+        observation = use.observe([x[lane] for x in outputs], *operands)
+        for value, truth in zip(observation, use.expected(*operands), strict=True):
             np.testing.assert_allclose(value, truth, atol=tolerance, rtol=tolerance)
 
 
@@ -63,10 +63,12 @@ def test_a_sort_along_an_axis_that_is_not_cut_sends_nothing(axis: int):
 
 def test_a_transform_along_the_first_axis_sends_nothing_of_columns_that_are_cut():
     x = np.random.default_rng(0).normal(size=(6, 8)).astype("f")
-    placed = rune.device_put(x, NamedSharding(mesh(), P(None, "a")))
+    x_on_devices = rune.device_put(x, NamedSharding(mesh(), P(None, "a")))
 
     assert sent(lambda x: rnp.fft.fft(x, axis=0), P(None, "a"), x) == {}
-    np.testing.assert_allclose(rune.jit(lambda x: rnp.fft.fft(x, axis=0))(placed), np.fft.fft(x, axis=0), atol=1e-5)
+    np.testing.assert_allclose(
+        rune.jit(lambda x: rnp.fft.fft(x, axis=0))(x_on_devices), np.fft.fft(x, axis=0), atol=1e-5
+    )
 
 
 def test_the_gradient_of_a_cut_batch_of_determinants_is_each_devices_own():

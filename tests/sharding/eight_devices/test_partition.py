@@ -33,8 +33,8 @@ def collectives(function: Callable[..., Any], specs: tuple[P, ...], *args: Any, 
 
 
 def kinds(program: Program) -> list[str]:
-    here = [e.primitive.name for e in program.equations if isinstance(e.primitive, Collective)]
-    return here + [kind for e in program.equations for p in subprograms(e) for kind in kinds(p)]
+    outer = [e.primitive.name for e in program.equations if isinstance(e.primitive, Collective)]
+    return outer + [kind for e in program.equations for p in subprograms(e) for kind in kinds(p)]
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -57,9 +57,9 @@ def test_a_data_parallel_step_sums_each_gradient_once():
         return loss, rune.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, gradient)
 
     specs = (*(P(),) * 4, P("a"), P("a"))
-    sent = collectives(step, specs, PARAMS, numbers(16, 6), numbers(16, 3), outs=(P(),) * 5)
+    messages = collectives(step, specs, PARAMS, numbers(16, 6), numbers(16, 3), outs=(P(),) * 5)
 
-    assert sent == {"psum": 5}  # the loss, and the gradient of four leaves
+    assert messages == {"psum": 5}  # the loss, and the gradient of four leaves
 
 
 def test_a_megatron_layer_sums_once_forwards_and_once_backwards():
@@ -107,9 +107,9 @@ def test_heads_are_split_and_joined_where_they_are():
 
 
 def test_a_cut_that_the_outer_factor_does_not_bear_is_gathered_as_far_as_it_has_to():
-    sent = collectives(lambda x: x.reshape(4, 6), (P(("a", "b")),), numbers(24), outs=(P("a"),))
+    messages = collectives(lambda x: x.reshape(4, 6), (P(("a", "b")),), numbers(24), outs=(P("a"),))
 
-    assert sent == {"all_gather": 1}  # over b: the four rows are cut over a
+    assert messages == {"all_gather": 1}  # over b: the four rows are cut over a
 
 
 @st.composite
@@ -133,18 +133,18 @@ def test_a_cut_array_is_reshaped_as_a_whole_one_is(shapes: Any, names: Any):
     parts = int(np.prod([mesh.shape[n] for n in names]))
     spec = P(*(None,) * axis, names) if first[axis] % parts == 0 else P()
     x = numbers(*first)
-    placed = rune.device_put(x, NamedSharding(mesh, spec))
+    x_on_devices = rune.device_put(x, NamedSharding(mesh, spec))
 
-    np.testing.assert_array_equal(rune.jit(lambda x: x.reshape(second))(placed), x.reshape(second))
+    np.testing.assert_array_equal(rune.jit(lambda x: x.reshape(second))(x_on_devices), x.reshape(second))
 
 
 @pytest.mark.parametrize("step", [2, 3, 4])
 def test_every_nth_row_is_that_of_all_rows(step: int):
     x = numbers(24, 5)
-    placed = rune.device_put(x, NamedSharding(make_mesh((4, 2), ("a", "b")), P("a")))
+    x_on_devices = rune.device_put(x, NamedSharding(make_mesh((4, 2), ("a", "b")), P("a")))
 
     for start in range(step):
-        np.testing.assert_array_equal(rune.jit(lambda x, s=start: x[s::step])(placed), x[start::step])
+        np.testing.assert_array_equal(rune.jit(lambda x, s=start: x[s::step])(x_on_devices), x[start::step])
 
 
 STEPS: dict[str, Callable[[Any], Any]] = {
@@ -189,14 +189,14 @@ def test_a_program_of_sharded_arrays_computes_what_it_computes_of_whole_ones(nam
 
     assert result.sharding.spec == out
     np.testing.assert_allclose(result, program(rnp.asarray(x)), rtol=1e-4, atol=1e-5)
-    placed = rune.device_put(x, NamedSharding(mesh, spec))
-    np.testing.assert_allclose(rune.jit(rune.grad(loss))(placed), rune.grad(loss)(x), rtol=1e-3, atol=1e-4)
+    x_on_devices = rune.device_put(x, NamedSharding(mesh, spec))
+    np.testing.assert_allclose(rune.jit(rune.grad(loss))(x_on_devices), rune.grad(loss)(x), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 def test_integers_are_equal_to_the_last(spec: P):
     x = np.arange(64, dtype="i4").reshape(8, 8) * 7919
-    placed = rune.device_put(x, NamedSharding(make_mesh((4, 2), ("a", "b")), spec))
+    x_on_devices = rune.device_put(x, NamedSharding(make_mesh((4, 2), ("a", "b")), spec))
 
-    np.testing.assert_array_equal(placed @ placed.T, x @ x.T)
-    np.testing.assert_array_equal(placed.sum(axis=0), x.sum(axis=0, dtype="i4"))
+    np.testing.assert_array_equal(x_on_devices @ x_on_devices.T, x @ x.T)
+    np.testing.assert_array_equal(x_on_devices.sum(axis=0), x.sum(axis=0, dtype="i4"))

@@ -21,7 +21,7 @@ HOST = np.arange(64.0, dtype="f").reshape(8, 8)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_an_array_comes_back_with_its_sharding_on_the_devices_that_it_names(spec: P):
+def test_an_array_is_restored_with_its_sharding_on_the_devices_it_names(spec: P):
     x = rune.device_put(HOST, NamedSharding(MESH, spec))
 
     y = pickle.loads(pickle.dumps(x))
@@ -32,7 +32,7 @@ def test_an_array_comes_back_with_its_sharding_on_the_devices_that_it_names(spec
     np.testing.assert_array_equal(y @ x, HOST @ HOST)
 
 
-def test_keys_and_weak_types_come_back_too():
+def test_keys_and_weak_types_are_restored_too():
     keys = rune.device_put(rune.random.split(rune.random.key(0), 8), NamedSharding(MESH, P("data")))
 
     other = pickle.loads(pickle.dumps(keys))
@@ -57,11 +57,11 @@ def test_meshes_specs_and_shardings_are_the_same_after_pickling_and_copying(valu
     assert copy.deepcopy(value) == value
 
 
-def test_where_devices_are_missing_the_error_says_which_and_what_to_do(tmp_path: Path):
+def test_the_error_names_missing_devices_and_what_to_do(tmp_path: Path):
     file = tmp_path / "x.pickle"
     file.write_bytes(pickle.dumps(rune.device_put(HOST, NamedSharding(MESH, P("data")))))
     program = f"import pickle; pickle.loads(open({str(file)!r}, 'rb').read())"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "RUNE_CPU_DEVICES": "2"},
         capture_output=True,
@@ -69,5 +69,7 @@ def test_where_devices_are_missing_the_error_says_which_and_what_to_do(tmp_path:
         check=False,
     )
 
-    assert "DeviceError: unpickle: cannot lay out f32[8,8] by P('data') as it was (cannot find 'cpu:2'" in done.stderr
-    assert "hint: RUNE_CPU_DEVICES makes devices of the CPU; or pickle np.asarray(x)" in done.stderr
+    assert (
+        "DeviceError: unpickle: cannot lay out f32[8,8] by P('data') as it was (cannot find 'cpu:2'" in process.stderr
+    )
+    assert "hint: RUNE_CPU_DEVICES makes devices of the CPU; or pickle np.asarray(x)" in process.stderr

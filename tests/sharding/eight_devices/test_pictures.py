@@ -1,4 +1,4 @@
-"""Pictures of shards, as text and in notebooks: each block says who holds it."""
+"""Pictures of shards, as text and in notebooks: each block names its devices."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_picture_has_a_box_for_each_block_with_the_devices_that_hold_it(
     assert capsys.readouterr().out == picture
 
 
-def test_what_an_operation_makes_is_drawn_where_it_is(capsys: pytest.CaptureFixture[str]):
+def test_the_result_of_an_operation_is_drawn_with_its_own_layout(capsys: pytest.CaptureFixture[str]):
     x = rune.device_put(np.zeros((6, 8), "f"), sharding((4, 2), P("b", "a")))
 
     rune.debug.visualize_array_sharding(rnp.sin(x).T)
@@ -87,12 +87,12 @@ def test_a_notebook_shows_each_shard_in_its_place():
         if len(shape) not in (1, 2):
             assert x._repr_html_() is None
             continue
-        shown = cells(x._repr_html_() or "")
+        cell_texts = cells(x._repr_html_() or "")
         for shard in x.addressable_shards:
             parts = ["{}:{}".format(*part.indices(n)) for part, n in zip(shard.index, shape, strict=True)]
             row, column = ["", *parts][-2:]
             number = shard.device.name.removeprefix("cpu:")
-            assert number in shown[row, column].removeprefix("cpu:").split(",")
+            assert number in cell_texts[row, column].removeprefix("cpu:").split(",")
 
 
 def test_a_notebook_shows_the_contents_and_the_sharding_too():
@@ -105,11 +105,11 @@ def test_a_notebook_shows_the_contents_and_the_sharding_too():
 
 
 def test_an_array_on_one_device_is_shown_as_text():
-    deleted = rune.device_put(np.zeros(8, "f"), sharding((4, 2), P("a")))
-    deleted.delete()
+    array = rune.device_put(np.zeros(8, "f"), sharding((4, 2), P("a")))
+    array.delete()
 
     assert rnp.ones((2, 3))._repr_html_() is None
-    assert deleted._repr_html_() is None
+    assert array._repr_html_() is None
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_no_picture_is_refused_in_words(name: str):
+def test_an_array_without_a_picture_is_refused_with_a_reason(name: str):
     call, words = REFUSED[name]
 
     with pytest.raises(ArgumentError, match=words):

@@ -1,4 +1,4 @@
-"""plan_sharding: which mesh it proposes, from records that nobody measured."""
+"""plan_sharding: the mesh that it proposes, from invented records of devices."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_slow_devices_are_left_out_and_the_reason_says_what_share_each_should_ha
     assert "the plan takes cpu:0, cpu:1, cpu:2" in plan.reason
 
 
-def test_of_devices_that_differ_the_fastest_come_first(tmp_path: Path):
+def test_the_fastest_of_different_devices_come_first(tmp_path: Path):
     record = measurements(names(FOUR), slower=0.01)
     with stored(record, FOUR, tmp_path):
         plan = rune.plan_sharding(lambda a, b: a @ b, *[np.ones((64, 64), "f")] * 2, devices=FOUR)
@@ -102,13 +102,13 @@ def test_of_devices_that_differ_the_fastest_come_first(tmp_path: Path):
 @pytest.mark.parametrize(
     ("sizes", "rows"), [((64, 64, 8), 1 << 15), ((1024, 2048, 1024), 8), ((8, 8, 2), 16)], ids=["data", "model", "one"]
 )
-def test_what_jit_computes_by_a_plan_is_what_one_device_computes(tmp_path: Path, sizes: Any, rows: int):
+def test_jit_by_a_plan_computes_what_one_device_computes(tmp_path: Path, sizes: Any, rows: int):
     args = weights(*sizes), *batch(rows, sizes[0], sizes[-1])
     with stored(measurements(names(FOUR)), FOUR, tmp_path):
         plan = rune.plan_sharding(step, *args, devices=FOUR)
 
-    planned, alone = rune.jit(step, in_shardings=plan.in_shardings)(*args), rune.jit(step)(*args)
-    rune.tree.map(lambda a, b: np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4, atol=1e-6), planned, alone)
+    by_plan, alone = rune.jit(step, in_shardings=plan.in_shardings)(*args), rune.jit(step)(*args)
+    rune.tree.map(lambda a, b: np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4, atol=1e-6), by_plan, alone)
 
 
 def test_the_time_of_a_plan_is_what_explain_predicts(tmp_path: Path):
@@ -128,7 +128,7 @@ def test_a_weight_may_be_cut_along_one_axis_of_a_mesh_and_the_batch_along_the_ot
     assert [o.prediction.seconds for o in plan.options] == sorted(o.prediction.seconds for o in plan.options)
 
 
-def test_a_plan_is_printed_as_a_table_of_what_was_tried(tmp_path: Path, expect: Any):
+def test_a_plan_is_printed_as_a_table_of_the_layouts_it_tried(tmp_path: Path, expect: Any):
     with stored(measurements(names(FOUR[:2])), FOUR[:2], tmp_path):
         plan = rune.plan_sharding(lambda a, b: a @ b, *[np.ones((1024, 1024), "f")] * 2, devices=FOUR[:2])
 
@@ -162,7 +162,7 @@ def test_a_plan_needs_measurements_and_does_not_measure(tmp_path: Path):
     assert "rune.measure_devices()" in str(error.value)
 
 
-def test_what_cannot_be_planned_is_refused_in_words(tmp_path: Path):
+def test_a_program_that_cannot_be_planned_is_refused_with_a_reason(tmp_path: Path):
     with stored(measurements(names(FOUR)), FOUR, tmp_path):
         mesh = make_mesh((4,), ("data",))
         f = rune.shard_map(lambda x: lax.psum(x, "data"), mesh=mesh, in_specs=P("data"), out_specs=P())

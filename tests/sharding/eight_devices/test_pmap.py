@@ -69,7 +69,7 @@ def test_lanes_that_cannot_be_dealt_out_evenly_are_refused():
 
 
 @pytest.mark.parametrize("lanes", [8, 16, 24])
-def test_groups_of_lanes_may_lie_on_several_devices(lanes: int):
+def test_groups_of_lanes_may_span_several_devices(lanes: int):
     order = np.random.default_rng(lanes).permutation(lanes).reshape(-1, 4)
     x = np.sin(np.arange(lanes * 3.0, dtype="f")).reshape(lanes, 3)
     expected = np.zeros_like(x)
@@ -89,15 +89,15 @@ def test_a_backend_names_the_devices():
 
 
 def test_devices_are_those_of_a_backend_that_is_named_too():
-    chosen = rune.pmap(lambda x: x + 1, devices=["cpu:5", "cpu:3"], backend="cpu")(X[:2])
+    result = rune.pmap(lambda x: x + 1, devices=["cpu:5", "cpu:3"], backend="cpu")(X[:2])
 
-    assert {d.name for d in chosen.devices()} == {"cpu:3", "cpu:5"}
-    np.testing.assert_array_equal(chosen, X[:2] + 1)
+    assert {d.name for d in result.devices()} == {"cpu:3", "cpu:5"}
+    np.testing.assert_array_equal(result, X[:2] + 1)
     with pytest.raises(ArgumentError, match=r"cannot use reference:0 \(not a device of backend='cpu'"):
         rune.pmap(lambda x: x, devices=["reference:0"], backend="cpu")
 
 
-def test_calls_without_a_name_stand_in_one_program():
+def test_calls_without_an_axis_name_can_share_one_program():
     rows = rnp.arange(8.0)
     double, square = rune.pmap(lambda r: 2 * r), rune.pmap(lambda r: r * r)
 

@@ -1,4 +1,4 @@
-"""Times that explain predicts, from records that nobody measured."""
+"""Times that explain predicts, from invented records of devices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def explained(rows: int = 32) -> Any:
     return rune.explain(rune.grad(loss))(w, x)
 
 
-def test_without_measurements_there_is_no_time_and_nothing_is_measured(tmp_path: Path):
+def test_without_measurements_no_time_is_predicted_and_nothing_is_measured(tmp_path: Path):
     with rune.configure(cache_dir=str(tmp_path)):
         storage.forget()
         explanation = explained()

@@ -40,9 +40,9 @@ def stored(name: str) -> Any:
 UNCHECKED, WITH_CHECK, IN_BODIES = map(stored, ("jax_programs", "jax_programs_with_check", "jax_checked_programs"))
 
 
-def require_same(program: Program, is_checked: bool, name: str, theirs: Any) -> None:
+def require_same(program: Program, is_checked: bool, name: str, vectors: Any) -> None:
     for number, ours in enumerate(program(library(is_checked))):
-        expected = theirs[f"{name} {number}"]
+        expected = vectors[f"{name} {number}"]
         np.testing.assert_allclose(np.asarray(ours), expected, rtol=2e-5, atol=2e-5, err_msg=f"result {number}")
         assert np.asarray(ours).dtype == expected.dtype
 

@@ -106,13 +106,13 @@ def test_without_a_declaration_each_size_is_traced(function: Callable[..., Any])
 
 @pytest.mark.parametrize("function", [centred, by_shard_map], ids=["sharded array", "shard_map"])
 def test_automatic_sizes_fall_back_to_a_trace_for_each_and_say_so_once(function: Callable[..., Any]):
-    with rune.configure(symbolic="auto"), warnings.catch_warnings(record=True) as caught:
+    with rune.configure(symbolic="auto"), warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         f = rune.jit(function)
         for rows in SIZES:
             agree(f, batch(rows), exact(centred))
 
-    messages = [str(w.message) for w in caught if "symbolic" in str(w.message)]
+    messages = [str(w.message) for w in records if "symbolic" in str(w.message)]
     assert len(messages) == 1
     assert "cannot make axis 0 of argument[0]" in messages[0]
 
@@ -128,7 +128,7 @@ def test_a_donated_array_of_a_declared_size_lends_its_blocks():
         np.testing.assert_allclose(x, batch(rows) + 2, rtol=1e-6)
 
 
-def test_explain_says_what_is_sent_in_terms_of_the_sizes():
+def test_explain_states_what_is_sent_in_terms_of_the_sizes():
     f = rune.jit(lambda x: rnp.sort(x, axis=0), dims={"n": (1, 100)}, in_dims="4*n,_")
     explanation = rune.explain(f)(rune.device_put(batch(8), ROWS))
 
@@ -136,7 +136,7 @@ def test_explain_says_what_is_sent_in_terms_of_the_sizes():
     assert explanation["exchanges"].endswith("each device sends 72*n B in 1 collectives")
 
 
-def test_a_slice_leaves_an_axis_of_a_declared_size_alone():
+def test_slicing_another_axis_keeps_a_declared_size():
     halves = lambda x: rnp.concatenate([-x[:, 3:], x[:, :3]], axis=1)  # noqa: E731
     f = rune.jit(halves, dims={"n": (1, 100)}, in_dims="4*n,_")
 

@@ -105,8 +105,8 @@ def test_a_data_parallel_transformer_sums_each_gradient_once_and_all_in_one_mess
     mesh, step = make_mesh((DEVICES,), ("d",)), rune.value_and_grad(tensor_parallel.loss)
     weight_bytes = sum(w.nbytes for w in tree.leaves(weights))
 
-    sent = partitioned_traffic(step, mesh, [*copies, P("d")], [P(), *copies], weights, TEXT)
-    assert sent == {"psum": (1, weight_bytes + 4)}  # and the loss
+    messages = partitioned_traffic(step, mesh, [*copies, P("d")], [P(), *copies], weights, TEXT)
+    assert messages == {"psum": (1, weight_bytes + 4)}  # and the loss
 
 
 # --- ZeRO: parameters and moments are cut, gathered for the step, and gradients scattered --------
@@ -158,15 +158,15 @@ TOKENS, CHANNELS = 16, 5  # tokens on a device; every expert has room for all of
 
 
 def experts(x: Any, choice: Any, weight: Any) -> Any:
-    """Each token times the matrix of its expert, of which every device has one.
+    """Each token times the matrix of its expert; every device has one expert.
 
     Shapes: x [TOKENS, CHANNELS], choice [TOKENS] of the expert, weight [1, CHANNELS, CHANNELS].
     """
-    chosen = choice == rnp.arange(DEVICES)[:, None]
-    for_experts = rnp.where(chosen[..., None], x, 0.0)  # [DEVICES, TOKENS, CHANNELS]
-    received = lax.all_to_all(for_experts, "d", 0, 0, tiled=True)
-    returned = lax.all_to_all(rnp.tanh(received @ weight[0]), "d", 0, 0, tiled=True)
-    return rnp.where(chosen[..., None], returned, 0.0).sum(axis=0)
+    mask = choice == rnp.arange(DEVICES)[:, None]
+    for_experts = rnp.where(mask[..., None], x, 0.0)  # [DEVICES, TOKENS, CHANNELS]
+    inputs = lax.all_to_all(for_experts, "d", 0, 0, tiled=True)
+    outputs = lax.all_to_all(rnp.tanh(inputs @ weight[0]), "d", 0, 0, tiled=True)
+    return rnp.where(mask[..., None], outputs, 0.0).sum(axis=0)
 
 
 def test_an_expert_exchange_is_two_all_to_alls():
@@ -201,9 +201,9 @@ def test_ring_attention_sends_keys_and_values_once_around():
 def test_its_gradient_sends_them_around_and_their_cotangents_back():
     operands = [numbers(64, ring_attention.HEADS, ring_attention.HEAD, seed=seed) for seed in range(3)]
     f = on_devices(ring_attention.ring_attention, axis="ring", in_specs=P("ring"), out_specs=P("ring"))
-    sent = traffic(rune.grad(lambda *operands: f(*operands).sum(), (0, 1, 2)), *operands)
+    messages = traffic(rune.grad(lambda *operands: f(*operands).sum(), (0, 1, 2)), *operands)
 
-    assert {kind: count for kind, (count, _) in sent.items()} == {"ppermute": 2 * (DEVICES - 1)}
+    assert {kind: count for kind, (count, _) in messages.items()} == {"ppermute": 2 * (DEVICES - 1)}
 
 
 # --- a stencil: two permutes ---------------------------------------------------------------------
@@ -244,8 +244,8 @@ def fourier_1d(x: Any, long: int) -> Any:
     inner = rnp.fft.fft(columns, axis=0)
     m = lax.axis_index("d") * columns.shape[1] + rnp.arange(columns.shape[1])
     turns = rnp.outer(rnp.arange(short), m) / (short * long)
-    twisted = inner * rnp.exp(-2j * np.pi * turns)
-    rows = rnp.fft.fft(lax.all_to_all(twisted, "d", 0, 1, tiled=True), axis=1)  # some k, all of j * short + k
+    product = inner * rnp.exp(-2j * np.pi * turns)
+    rows = rnp.fft.fft(lax.all_to_all(product, "d", 0, 1, tiled=True), axis=1)  # some k, all of j * short + k
     return lax.all_to_all(rows, "d", 1, 0, tiled=True).T.reshape(-1)
 
 
@@ -265,9 +265,9 @@ WIDTH = 3  # columns on each device
 
 def cholesky(columns: Any) -> Any:
     """The lower factor of a matrix whose columns are cut. Shapes: [DEVICES * WIDTH, WIDTH]."""
-    here = lax.axis_index("d")
+    device = lax.axis_index("d")
     for step in range(DEVICES):
-        top, is_mine = step * WIDTH, here == step
+        top, is_mine = step * WIDTH, device == step
         below = columns[top:]
         panel = below if step == DEVICES - 1 else lax.psum(rnp.where(is_mine, below, 0.0), "d")
         # All factor the panel, which is quicker than to wait for one; of the last only its owner.
@@ -275,10 +275,10 @@ def cholesky(columns: Any) -> Any:
         diagonal = rnp.linalg.cholesky(corner)
         factor = lax.linalg.triangular_solve(diagonal, panel, lower=True, transpose_a=True)
         # Columns to the right lose what this one explains; those to the left are done.
-        mine = lax.dynamic_slice(rnp.pad(factor, ((top, 0), (0, 0))), (here * WIDTH, 0), (WIDTH, WIDTH))
-        smaller = rnp.where(here > step, below - factor @ mine.T, below)
+        own_columns = lax.dynamic_slice(rnp.pad(factor, ((top, 0), (0, 0))), (device * WIDTH, 0), (WIDTH, WIDTH))
+        smaller = rnp.where(device > step, below - factor @ own_columns.T, below)
         columns = columns.at[top:].set(rnp.where(is_mine, factor, smaller))
-    return rnp.where(rnp.arange(len(columns))[:, None] >= here * WIDTH + rnp.arange(WIDTH), columns, 0.0)
+    return rnp.where(rnp.arange(len(columns))[:, None] >= device * WIDTH + rnp.arange(WIDTH), columns, 0.0)
 
 
 def test_a_blocked_cholesky_broadcasts_every_panel_but_the_last_once():

@@ -1,4 +1,4 @@
-"""Types in the body of a shard_map say along which axes of the mesh a value varies."""
+"""Types in the body of a shard_map record the axes of the mesh along which a value varies."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_sums_and_extremes_over_an_axis_are_the_same_along_it():
     assert type_in_body(lambda w, x: lax.pmax(x, "a")) == "f32[2,3]"
 
 
-def test_what_other_collectives_give_differs_between_devices():
+def test_results_of_other_collectives_vary_between_devices():
     assert type_in_body(lambda w, x: lax.all_gather(x, "a")) == "f32[8,2,3]{a}"
     assert type_in_body(lambda w, x: lax.ppermute(w, "a", [(0, 1)])) == "f32[3]{a}"
     assert type_in_body(lambda w, x: lax.axis_index("a")) == "i32[]{a}"
@@ -77,7 +77,7 @@ def test_a_carry_varies_with_the_number_of_steps():
     assert type_in_body(loop) == "f32[3]{a}"
 
 
-def test_what_comes_out_of_a_branch_varies_with_the_choice_of_the_branch():
+def test_the_result_of_a_branch_varies_where_its_predicate_does():
     assert type_in_body(lambda w, x: lax.cond(x[0, 0] > 0, rnp.sin, rnp.cos, w)) == "f32[3]{a}"
     assert type_in_body(lambda w, x: lax.cond(w[0] > 0, lambda: w, lambda: x[0])) == "f32[3]{a}"
     assert type_in_body(lambda w, x: lax.cond(w[0] > 0, rnp.sin, rnp.cos, w)) == "f32[3]"
@@ -104,7 +104,7 @@ def test_programs_print_variation_and_are_read_back_with_it():
     assert str(parse_program(text)) == text
 
 
-def test_without_the_check_types_say_nothing():
+def test_without_the_check_types_do_not_record_variation():
     types: list[str] = []
 
     def body(w: Any, x: Any) -> Any:
@@ -128,15 +128,15 @@ def require_gradient(loss: Any, rtol: float = 2e-5) -> None:
 
     expected = around(W, X)
     for gradients in (inside(W, X), rune.jit(inside)(W, X)):
-        for ours, theirs in zip(gradients, expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=1e-5)
+        for ours, reference in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(ours, reference, rtol=rtol, atol=1e-5)
 
 
-def test_a_branch_that_each_device_chooses_sums_cotangents_behind_it():
+def test_a_branch_that_each_device_chooses_sums_cotangents_after_it():
     require_gradient(lambda w, x: lax.cond(x[0, 0] > 0, lambda: (x @ w).sum(), lambda: (w**2).sum()))
 
 
-def test_a_loop_whose_steps_differ_between_devices_sums_cotangents_behind_it():
+def test_a_loop_whose_steps_differ_between_devices_sums_cotangents_after_it():
     def loss(w: Any, x: Any) -> Any:
         steps = lambda s: s[0] < 3 + 4 * x[0, 0]  # noqa: E731
         return lax.while_loop(steps, lambda s: (s[0] + 1, rnp.tanh(s[1] * w + x[1])), (0.0, x[0]))[1].sum()
@@ -205,8 +205,8 @@ def test_an_equation_of_each_device_sums_what_weights_add_to_its_gradient():
 
     def loss(w: Any, x: Any) -> Any:
         path = odeint(lambda y, t, w: -y * w * w.sum(), x[0], times, w)
-        shared = odeint(lambda y, t: -y * w, w, times)
-        return (path**2).sum() + (shared * x[1]).sum()
+        common_path = odeint(lambda y, t: -y * w, w, times)
+        return (path**2).sum() + (common_path * x[1]).sum()
 
     require_gradient(loss, rtol=1e-3)
 

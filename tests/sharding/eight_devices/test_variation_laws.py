@@ -64,7 +64,7 @@ def random_loss(seed: int) -> Callable[[Any, Any], Any]:
         for table, place, (i, j) in steps:
             values.append(table[int(place * len(table))](values[i], values[j]))
         total = (values[-1] * rnp.arange(1.0, 4.0)).sum() + values[len(values) // 2].sum()
-        return lax.pvary(total, "a")  # each device's own: a loss that all have alike counts once
+        return lax.pvary(total, "a")  # each device's own: an invariant loss counts once
 
     return loss
 
@@ -83,5 +83,5 @@ def test_a_gradient_in_a_body_is_that_of_the_sum_of_all_losses(seed: int):
     of_lanes = rune.vmap(loss, in_axes=(None, 0), axis_name="a")
     around = rune.grad(lambda w, x: of_lanes(w, x).sum(), (0, 1))
 
-    for ours, theirs in zip(rune.jit(inside)(w, x), rune.jit(around)(w, x), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+    for ours, reference in zip(rune.jit(inside)(w, x), rune.jit(around)(w, x), strict=True):
+        np.testing.assert_allclose(ours, reference, rtol=1e-9, atol=1e-9)

@@ -35,8 +35,8 @@ def local(function: Callable[..., Any], specs: tuple[P, ...], outs: tuple[P, ...
 
 def largest(program: Program) -> int:
     """The elements of the largest result of an operation."""
-    here = [math.prod(map(int, v.type.shape)) for e in program.equations for v in e.results]
-    return max([*here, *(largest(p) for e in program.equations for p in subprograms(e))], default=0)
+    sizes = [math.prod(map(int, v.type.shape)) for e in program.equations for v in e.results]
+    return max([*sizes, *(largest(p) for e in program.equations for p in subprograms(e))], default=0)
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -50,7 +50,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS))
-def test_a_device_makes_its_part_of_what_a_result_wants_cut(name: str):
+def test_each_device_computes_its_shard_of_a_sharded_result(name: str):
     make = MAKERS[name]
 
     assert largest(local(make, (), (P("a"),))) <= make().size * (3 if name == "a sum" else 1) // 4
@@ -77,7 +77,7 @@ def test_a_constraint_reaches_back_as_a_wanted_result_does():
     assert largest(program) == 8 * 8 // 4
 
 
-def test_what_is_wanted_whole_too_is_computed_whole():
+def test_a_value_also_needed_whole_is_computed_whole():
     def both(x: Any) -> tuple[Any, Any]:
         y = rnp.exp(x)
         return y, y * 2
@@ -98,7 +98,7 @@ def test_a_layout_reaches_back_through_thousands_of_operations():
     assert largest(local(long, (P(),), (P("a"),), numbers(8, 2))) == 4
 
 
-def test_what_was_gathered_once_is_not_gathered_again():
+def test_a_gathered_value_is_not_gathered_again():
     def readers(x: Any) -> tuple[Any, Any, Any]:
         return rnp.flip(x, 0), rnp.flip(x, 0) * 2, x
 
@@ -124,33 +124,33 @@ W, X = numbers(8, 6), numbers(16, 8) / 4
 @pytest.mark.parametrize("spec", [P("a"), P(("a", "b")), P("b", "a")], ids=repr)
 def test_a_gradient_of_a_weight_that_is_cut_is_scattered_along_all_axes_that_cut_it(spec: P):
     w, x = W.repeat(2, axis=1)[:, :8], X
-    placed = rune.device_put(w, NamedSharding(mesh(), spec)), rune.device_put(x, NamedSharding(mesh(), P(("a", "b"))))
-    sent = partitioned_traffic(gradient_step, mesh(), [spec, P(("a", "b"))], [spec], w, x)
+    operands = rune.device_put(w, NamedSharding(mesh(), spec)), rune.device_put(x, NamedSharding(mesh(), P(("a", "b"))))
+    messages = partitioned_traffic(gradient_step, mesh(), [spec, P(("a", "b"))], [spec], w, x)
 
     names = spec.all_names()
-    assert sent["psum_scatter"][0] == len(names)
-    assert sent.get("psum") == (None if len(names) == 2 else (1, w.nbytes // 4))  # over b, of the part
-    result = rune.jit(gradient_step)(*placed)
+    assert messages["psum_scatter"][0] == len(names)
+    assert messages.get("psum") == (None if len(names) == 2 else (1, w.nbytes // 4))  # over b, of the part
+    result = rune.jit(gradient_step)(*operands)
     assert result.sharding.spec == spec
     np.testing.assert_allclose(result, step_in_numpy(w, x), rtol=1e-4, atol=1e-5)
 
 
 def test_a_step_with_cut_weights_gathers_them_and_scatters_their_gradient_once():
-    sent = partitioned_traffic(gradient_step, mesh(), [P("a"), P("a")], [P("a")], W, X)
+    messages = partitioned_traffic(gradient_step, mesh(), [P("a"), P("a")], [P("a")], W, X)
 
-    assert sent == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
+    assert messages == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
 
 
-def test_so_does_every_step_of_a_loop_of_them():
+def test_every_step_of_a_loop_gathers_weights_and_scatters_their_gradient_once():
     def train(w: Any, x: Any) -> Any:
         return lax.fori_loop(0, 3, lambda _, w: gradient_step(w, x), w)
 
-    placed = rune.device_put((W, X), NamedSharding(mesh(), P("a")))
-    sent = partitioned_traffic(train, mesh(), [P("a"), P("a")], [P("a")], W, X)
+    operands = rune.device_put((W, X), NamedSharding(mesh(), P("a")))
+    messages = partitioned_traffic(train, mesh(), [P("a"), P("a")], [P("a")], W, X)
     expected = step_in_numpy(step_in_numpy(step_in_numpy(W, X), X), X)
 
-    assert sent == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
-    np.testing.assert_allclose(rune.jit(train)(*placed), expected, rtol=1e-4, atol=1e-5)
+    assert messages == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
+    np.testing.assert_allclose(rune.jit(train)(*operands), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_sum_that_is_read_whole_too_is_one_sum():
@@ -158,5 +158,5 @@ def test_a_sum_that_is_read_whole_too_is_one_sum():
         g = rune.grad(lambda w: (rnp.tanh(x @ w) ** 2).sum())(w)
         return w - g / (1 + (g**2).sum())
 
-    sent = partitioned_traffic(clipped, mesh(), [P("a"), P("a")], [P("a")], W, X)
-    assert sent == {"all_gather": (1, W.nbytes // 4), "psum": (1, W.nbytes)}
+    messages = partitioned_traffic(clipped, mesh(), [P("a"), P("a")], [P("a")], W, X)
+    assert messages == {"all_gather": (1, W.nbytes // 4), "psum": (1, W.nbytes)}

@@ -39,10 +39,10 @@ def of_bodies(program: Program) -> Iterator[Exchange]:
                 yield from of_bodies(call.program)
 
 
-def total(sent: Iterable[Exchange]) -> dict[str, tuple[int, int]]:
+def total(exchanges: Iterable[Exchange]) -> dict[str, tuple[int, int]]:
     """For each kind of collective how many messages there are, and their bytes."""
     totals: dict[str, tuple[int, int]] = {}
-    for exchange in sent:
+    for exchange in exchanges:
         count, size = totals.get(exchange.kind, (0, 0))
         totals[exchange.kind] = count + 1, size + int(exchange.bytes_in)
     return totals

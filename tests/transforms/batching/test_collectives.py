@@ -76,13 +76,13 @@ def test_several_axes_are_one_in_row_major_order(names):
     def lane(x):
         return lax.psum(x, names), lax.axis_index(names), lax.all_gather(x, names)
 
-    sums, numbers, gathered = over(rune.vmap(lane, axis_name="j"), X)
+    sums, numbers, rows = over(rune.vmap(lane, axis_name="j"), X)
 
     along = X if names == ("i", "j") else X.T
     order = np.arange(X.size).reshape(along.shape)
     np.testing.assert_allclose(sums, np.full_like(X, X.sum()), rtol=1e-6)
     np.testing.assert_array_equal(numbers, order if names == ("i", "j") else order.T)
-    np.testing.assert_array_equal(gathered[1, 2], along.ravel())
+    np.testing.assert_array_equal(rows[1, 2], along.ravel())
 
 
 def test_an_inner_axis_hides_an_outer_one_of_the_same_name():
@@ -102,7 +102,7 @@ COMPOSED = [
 
 @pytest.mark.parametrize("function", COMPOSED)
 @pytest.mark.parametrize("outside", [lambda f: f, rune.jit])
-def test_collectives_stand_in_programs_that_are_mapped(function, outside):
+def test_collectives_work_in_nested_functions_that_are_mapped(function, outside):
     sums = outside(rune.vmap(function, axis_name="i"))(X)
 
     np.testing.assert_allclose(sums, X.sum(0) + np.arange(3)[:, None], rtol=1e-6)
@@ -119,7 +119,7 @@ def test_a_loop_may_end_when_all_lanes_agree():
     np.testing.assert_array_equal(steps, [3, 3, 3])
 
 
-def test_a_jitted_function_is_traced_again_for_another_number_of_lanes_alone():
+def test_a_jitted_function_is_traced_again_only_for_another_number_of_lanes():
     function = rune.jit(lambda x: x * lax.axis_size("i"))
 
     with rune.counting() as counts:
@@ -151,9 +151,9 @@ def test_the_transpose_of_a_linear_collective_is_exact_over_all_lanes(name):
 
     shape = over(function, x).shape
     cotangent = generator.normal(size=shape).astype(np.float32)
-    tangent, pulled = over(lane, x, direction, cotangent)
+    tangent, transpose = over(lane, x, direction, cotangent)
 
-    np.testing.assert_allclose(np.vdot(cotangent, tangent), np.vdot(pulled, direction), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.vdot(cotangent, tangent), np.vdot(transpose, direction), rtol=1e-4, atol=1e-5)
 
 
 def test_a_gradient_in_each_lane_sums_the_cotangents_of_all():
@@ -211,12 +211,12 @@ def test_the_mean_of_gradients_over_shards_is_the_gradient_of_the_whole():
     np.testing.assert_allclose(step(0.5, *shards), rune.grad(loss)(0.5, x, y), rtol=1e-5)
 
 
-def test_an_axis_that_nobody_names_is_an_error_that_says_how_to_name_it():
-    with pytest.raises(UnboundAxisError, match="cannot find the axis 'k'") as caught:
+def test_an_unnamed_axis_is_an_error_that_explains_how_to_name_it():
+    with pytest.raises(UnboundAxisError, match="cannot find the axis 'k'") as error:
         over(lambda x: lax.psum(x, "k"), X)
 
-    assert isinstance(caught.value, NameError)
-    assert "rune.vmap(f, axis_name='k')" in str(caught.value)
+    assert isinstance(error.value, NameError)
+    assert "rune.vmap(f, axis_name='k')" in str(error.value)
 
 
 def test_the_derivative_of_pmax_is_refused():
@@ -225,7 +225,7 @@ def test_the_derivative_of_pmax_is_refused():
 
 
 @pytest.mark.parametrize("perm", [[(0, 1), (0, 2)], [(0, 1), (2, 1)], [(0, 3)]])
-def test_a_permutation_that_is_none_is_refused(perm):
+def test_an_invalid_permutation_is_refused(perm):
     with pytest.raises(ArgumentError, match="ppermute: cannot permute 3 lanes"):
         over(lambda x: lax.ppermute(x, "i", perm), X)
 

@@ -55,7 +55,7 @@ def test_groups_of_a_sum_may_differ_in_size():
         np.testing.assert_allclose(f(LANES), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_a_sum_of_what_lanes_have_alike_counts_the_lanes_of_a_group():
+def test_a_sum_of_a_constant_counts_the_lanes_of_a_group():
     f = rune.vmap(lambda x: lax.psum(1, "i", axis_index_groups=[[3], [0, 4, 5, 1, 2]]) + x, axis_name="i")
 
     np.testing.assert_array_equal(f(np.zeros(6)), [5, 5, 5, 1, 5, 5])

@@ -81,11 +81,11 @@ def test_keyword_arguments_are_mapped_over_their_leading_axis():
     same(np.asarray(X) * np.array([[1], [2], [3]], np.float32), lanes)
 
 
-def test_a_result_without_lanes_is_repeated_or_returned_as_it_is():
-    repeated = rune.vmap(lambda row: W)(X)
+def test_a_result_without_lanes_is_broadcast_or_returned_unchanged():
+    copies = rune.vmap(lambda row: W)(X)
     single = rune.vmap(lambda row: W, out_axes=None)(X)
 
-    same(np.tile(np.asarray(W), (3, 1)), repeated)
+    same(np.tile(np.asarray(W), (3, 1)), copies)
     same(np.asarray(W), single)
 
 
@@ -114,7 +114,7 @@ def test_an_empty_batch_gives_an_empty_result():
 # --- what has no lanes ------------------------------------------------------------------------
 
 
-def test_what_does_not_depend_on_the_lane_is_computed_once():
+def test_a_value_that_does_not_depend_on_the_lane_is_computed_once():
     def function(row: Any, w: Any) -> Any:
         return row * ops.exp(w) + ops.exp(w).sum()
 
@@ -131,26 +131,26 @@ def test_a_closed_over_array_has_no_lanes():
     assert str(sin.results[0].type) == "f32[4]"
 
 
-@pytest.mark.parametrize("shared", [np.arange(3), np.float64(0.1), np.zeros(2, rune.float0), W, 3, "a name"])
-def test_what_is_not_mapped_reaches_the_function_as_it_is(shared: Any):
+@pytest.mark.parametrize("constant", [np.arange(3), np.float64(0.1), np.zeros(2, rune.float0), W, 3, "a name"])
+def test_an_argument_that_is_not_mapped_reaches_the_function_unchanged(constant: Any):
     arguments: list[Any] = []
 
-    rune.vmap(lambda x, y, *, z: arguments.extend((y, z[0])) or x, in_axes=(0, None))(X, shared, z=(X,))
-    rune.vmap(lambda x, y: arguments.append(y[0]) or x, in_axes=(1, None))(X, [shared])
+    rune.vmap(lambda x, y, *, z: arguments.extend((y, z[0])) or x, in_axes=(0, None))(X, constant, z=(X,))
+    rune.vmap(lambda x, y: arguments.append(y[0]) or x, in_axes=(1, None))(X, [constant])
 
-    assert arguments[0] is shared
-    assert arguments[2] is shared
+    assert arguments[0] is constant
+    assert arguments[2] is constant
 
 
 def test_numpys_data_that_are_not_mapped_are_copied_into_results():
-    shared = np.array([1.0, 2.0])
+    host = np.array([1.0, 2.0])
 
-    one = rune.vmap(lambda x, y: y, in_axes=(0, None), out_axes=None)(X, shared)
-    each = rune.vmap(lambda x, y: y, in_axes=(0, None))(X, shared)
-    shared[:] = 7.0
+    copy = rune.vmap(lambda x, y: y, in_axes=(0, None), out_axes=None)(X, host)
+    copies = rune.vmap(lambda x, y: y, in_axes=(0, None))(X, host)
+    host[:] = 7.0
 
-    same(np.array([1.0, 2.0], np.float32), one)
-    same(np.array([[1.0, 2.0]] * 3, np.float32), each)
+    same(np.array([1.0, 2.0], np.float32), copy)
+    same(np.array([[1.0, 2.0]] * 3, np.float32), copies)
 
 
 def test_under_jvp_the_primal_without_lanes_is_computed_once():
@@ -172,7 +172,7 @@ def test_sizes_that_differ_are_an_error_that_lists_them():
         rune.vmap(lambda x, w: x)(X, W)
 
 
-def test_an_axis_that_is_not_there_is_an_error():
+def test_a_missing_axis_is_an_error():
     with pytest.raises(AxisError, match=r"vmap: cannot find axis 2 of f32\[3,4\]"):
         rune.vmap(lambda x: x, in_axes=2)(X)
     with pytest.raises(AxisError, match=r"vmap: cannot find axis 0 of f32\[\] \(it has none\)"):
@@ -184,12 +184,12 @@ def test_a_batched_result_cannot_be_returned_without_lanes():
         rune.vmap(lambda x: x, out_axes=None)(X)
 
 
-def test_a_result_axis_that_is_not_there_is_an_error():
+def test_a_missing_result_axis_is_an_error():
     with pytest.raises(AxisError, match="cannot put the batch axis at 5"):
         rune.vmap(lambda x: x, out_axes=5)(X)
 
 
-def test_nothing_to_map_is_an_error_that_asks_for_axis_size():
+def test_mapping_nothing_is_an_error_that_asks_for_axis_size():
     with pytest.raises(ArgumentError, match="all in_axes are None"):
         rune.vmap(lambda x: x, in_axes=None)(X)
 

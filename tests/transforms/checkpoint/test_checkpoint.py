@@ -1,4 +1,4 @@
-"""checkpoint: the same derivatives with fewer residuals, as the policy says.
+"""checkpoint: the same derivatives with fewer residuals, by the policy.
 
 First that values and derivatives are those without it, then which residuals are kept (the lists
 are those of jax.ad_checkpoint.print_saved_residuals, jax 0.10.2), then what is computed again and
@@ -81,10 +81,10 @@ POLICIES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_gives_the_same_gradient(name: str):
-    checked = rune.checkpoint(model, policy=POLICIES[name])
+    checkpoint = rune.checkpoint(model, policy=POLICIES[name])
     expected = rune.grad(model, argnums=(0, 1))(X, W)
 
-    for f in (rune.grad(checked, (0, 1)), rune.jit(rune.grad(checked, (0, 1)))):
+    for f in (rune.grad(checkpoint, (0, 1)), rune.jit(rune.grad(checkpoint, (0, 1)))):
         near(expected, f(X, W), relative=1e-5, why=F32)
 
 
@@ -146,15 +146,15 @@ def residuals(function: Any, *args: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_residuals_are_what_the_policy_says(name: str):
+def test_the_policy_decides_the_residuals(name: str):
     assert residuals(rune.checkpoint(model, policy=POLICIES[name]), X, W) == KEPT[name]
 
 
 def test_a_policy_sees_into_jitted_functions():
     inner = rune.jit(lambda x, w: rnp.sin(x @ w))
-    checked = rune.checkpoint(lambda x, w: inner(x, w).sum(), policy=policies.dots_saveable)
+    function = rune.checkpoint(lambda x, w: inner(x, w).sum(), policy=policies.dots_saveable)
 
-    assert residuals(checked, X, W) == ["f32[4,5]", "f32[5,6]", "f32[4,6]"]
+    assert residuals(function, X, W) == ["f32[4,5]", "f32[5,6]", "f32[4,6]"]
 
 
 def test_batched_dots_are_not_plain_ones():
@@ -164,35 +164,35 @@ def test_batched_dots_are_not_plain_ones():
     policy = policies.dots_with_no_batch_dims_saveable
 
     plain = rune.checkpoint(lambda x, w: lanes(x, w).sum(), policy=policy)
-    batched = rune.checkpoint(lambda x, w: both(x, rnp.stack([w, w, w])).sum(), policy=policy)
+    with_batch_dims = rune.checkpoint(lambda x, w: both(x, rnp.stack([w, w, w])).sum(), policy=policy)
 
     assert residuals(plain, batch, W) == ["f32[3,4,5]", "f32[5,6]", "f32[3,4,6]"]
-    assert residuals(batched, batch, W) == ["f32[3,4,5]", "f32[5,6]"]
+    assert residuals(with_batch_dims, batch, W) == ["f32[3,4,5]", "f32[5,6]"]
 
 
 def test_any_function_of_primitive_types_and_parameters_is_a_policy():
-    asked: list[tuple[str, tuple[str, ...]]] = []
+    calls: list[tuple[str, tuple[str, ...]]] = []
 
     def policy(primitive: Any, *types: Any, **params: Any) -> bool:
-        asked.append((primitive.name, tuple(map(str, types))))
+        calls.append((primitive.name, tuple(map(str, types))))
         return primitive.name == "sin"
 
     residual_types = residuals(rune.checkpoint(lambda x: rnp.exp(rnp.sin(x)).sum(), policy=policy), X)
 
     assert residual_types == ["f32[4,5]", "f32[4,5]"]
-    assert ("sin", ("f32[4,5]",)) in asked
+    assert ("sin", ("f32[4,5]",)) in calls
 
 
 def test_the_transpose_is_one_equation_of_the_inputs_and_the_cotangent():
-    checked = rune.checkpoint(lambda x: rnp.sin(rnp.sin(x)))
+    function = rune.checkpoint(lambda x: rnp.sin(rnp.sin(x)))
 
-    program = rune.make_program(lambda x, ct: rune.vjp(checked, x)[1](ct)[0])(0.5, 1.0)
+    program = rune.make_program(lambda x, ct: rune.vjp(function, x)[1](ct)[0])(0.5, 1.0)
 
-    again = program.equations[-1]
+    backward = program.equations[-1]
     assert [e.primitive.name for e in program.equations] == ["sin", "sin", "checkpoint"]
-    assert again.operands == program.inputs
-    assert count(again.params["program"], "sin") == 1
-    assert count(again.params["program"], "cos") == 2
+    assert backward.operands == program.inputs
+    assert count(backward.params["program"], "sin") == 1
+    assert count(backward.params["program"], "cos") == 2
 
 
 # --- what is computed again ---------------------------------------------------------------------
@@ -217,36 +217,36 @@ def lowered(layer: Any) -> Any:
 
 
 def count(program: Program, name: str) -> int:
-    """How often a primitive stands in a program and in those it holds."""
+    """How often a primitive occurs in a program and in the programs that it holds."""
     own_count = sum(e.primitive.name == name for e in program.equations)
     return own_count + sum(count(p, name) for e in program.equations for p in subprograms(e))
 
 
 def test_compiled_code_does_the_forward_pass_again_and_needs_less_memory():
-    plain, checked = lowered(layer), lowered(rune.checkpoint(layer))
+    plain, checkpoint = lowered(layer), lowered(rune.checkpoint(layer))
 
     assert count(plain.simplified, "tanh") == 24
-    assert count(checked.simplified, "tanh") == 48
-    assert checked.plan.arena_bytes < 0.6 * plain.plan.arena_bytes
+    assert count(checkpoint.simplified, "tanh") == 48
+    assert checkpoint.plan.arena_bytes < 0.6 * plain.plan.arena_bytes
 
 
 def test_without_prevent_cse_equal_values_are_computed_once():
     assert count(lowered(rune.checkpoint(layer, prevent_cse=False)).simplified, "tanh") == 24
 
 
-def test_what_is_kept_is_not_computed_again():
-    checked = lowered(rune.checkpoint(layer, policy=policies.dots_saveable))
+def test_saved_values_are_not_recomputed():
+    checkpoint = lowered(rune.checkpoint(layer, policy=policies.dots_saveable))
     plain = lowered(layer)
 
-    assert count(checked.simplified, "tanh") == 48
-    assert count(checked.simplified, "dot_general") == count(plain.simplified, "dot_general")
+    assert count(checkpoint.simplified, "tanh") == 48
+    assert count(checkpoint.simplified, "dot_general") == count(plain.simplified, "dot_general")
 
 
 def test_a_policy_that_keeps_everything_costs_nothing():
     plain = lowered(layer)
-    checked = lowered(rune.checkpoint(layer, policy=policies.everything_saveable))
+    checkpoint = lowered(rune.checkpoint(layer, policy=policies.everything_saveable))
 
-    assert checked.plan.arena_bytes == plain.plan.arena_bytes
+    assert checkpoint.plan.arena_bytes == plain.plan.arena_bytes
 
 
 def test_the_forward_pass_runs_once_in_eager_code(capsys: pytest.CaptureFixture[str]):
@@ -259,11 +259,11 @@ def test_the_forward_pass_runs_once_in_eager_code(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "x = 1.0\n"
 
 
-def test_a_result_of_a_side_effect_is_kept_and_not_asked_for_again():
-    asked: list[float] = []
+def test_a_result_of_a_side_effect_is_saved_and_not_computed_again():
+    arguments: list[float] = []
 
     def measured(x: Any) -> Any:
-        asked.append(float(x))
+        arguments.append(float(x))
         return np.float32(2.0)
 
     def function(x: Any) -> Any:
@@ -272,7 +272,7 @@ def test_a_result_of_a_side_effect_is_kept_and_not_asked_for_again():
 
     for f in (rune.grad(rune.checkpoint(function)), rune.jit(rune.grad(rune.checkpoint(function)))):
         near(2 * np.cos(1.0), f(1.0), relative=1e-6, why=F32)
-    assert asked == [3.0, 3.0]
+    assert arguments == [3.0, 3.0]
 
 
 # --- what is refused ----------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def test_a_policy_must_be_a_function():
         rune.checkpoint(lambda x: x, policy="dots")  # type: ignore[arg-type]
 
 
-def test_what_needs_a_number_is_refused_whether_or_not_a_derivative_is_taken():
+def test_a_checkpoint_that_needs_a_number_is_refused_with_and_without_a_derivative():
     function = rune.checkpoint(lambda x: x if x > 0 else -x)
 
     for call in (function, rune.grad(function), rune.jit(function)):
@@ -298,14 +298,14 @@ def test_what_needs_a_number_is_refused_whether_or_not_a_derivative_is_taken():
             call(1.0)
 
 
-def test_a_static_argument_must_be_there():
+def test_a_static_argument_must_be_passed():
     with pytest.raises(TransformError, match="cannot find static argument 2"):
         rune.grad(rune.checkpoint(lambda x: x, static_argnums=(2,)))(1.0)
     with pytest.raises(TransformError, match="cannot find static argument -2"):
         rune.checkpoint(lambda x: x, static_argnums=(-2,))(1.0)
 
 
-def test_policies_that_say_the_same_are_one():
+def test_equal_policies_compare_and_hash_equal():
     def both(name: str) -> Any:
         return policies.save_from_both_policies(policies.save_only_these_names(name), policies.dots_saveable)
 
@@ -319,11 +319,11 @@ def test_remat_is_another_name():
 
 def test_a_constant_result_keeps_its_dtype():
     wide = rnp.asarray(3.0, dtype="f64")
-    checked = rune.checkpoint(lambda x: (x * 2.0, wide))
+    function = rune.checkpoint(lambda x: (x * 2.0, wide))
 
     for outs in (
-        rune.vjp(checked, 1.0)[0],
-        rune.jvp(checked, (1.0,), (1.0,))[0],
-        rune.vmap(checked, out_axes=(0, None))(rnp.ones(2)),
+        rune.vjp(function, 1.0)[0],
+        rune.jvp(function, (1.0,), (1.0,))[0],
+        rune.vmap(function, out_axes=(0, None))(rnp.ones(2)),
     ):
         assert (outs[1] * 2.0).dtype == np.float64

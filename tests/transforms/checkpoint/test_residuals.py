@@ -54,7 +54,7 @@ SAVED: dict[str, tuple[Callable[[], Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_residuals_are_told_with_where_they_come_from(name: str):
+def test_residuals_are_listed_with_their_origin(name: str):
     call, lines = SAVED[name]
 
     texts = [f"{type} {text}" for type, text in call()]

@@ -110,11 +110,11 @@ FINE: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", FINE)
-def test_what_is_returned_is_no_leak(name: str):
+def test_a_returned_value_is_not_a_leak(name: str):
     FINE[name]()
 
 
-def test_a_list_that_is_emptied_in_time_is_no_leak():
+def test_a_list_that_is_emptied_in_time_does_not_leak():
     values: list[Any] = []
 
     def function(x: Any) -> Any:

@@ -59,11 +59,11 @@ def test_the_result_is_named_by_its_path():
 
 
 def test_a_number_that_is_masked_out_is_named_with_how_to_make_none():
-    masked = rune.jit(lambda x: rnp.where(x > 0, rnp.log(x), 0.0))
-    with pytest.raises(NaNError, match=r"log: found NaN in its result f32\[2\] \(first at \[1\]\)\n") as raised:
-        masked(array([1.0, -2.0]))
-    assert raised.value.hint is not None
-    assert raised.value.hint.startswith("no result has one; ")
+    function = rune.jit(lambda x: rnp.where(x > 0, rnp.log(x), 0.0))
+    with pytest.raises(NaNError, match=r"log: found NaN in its result f32\[2\] \(first at \[1\]\)\n") as error:
+        function(array([1.0, -2.0]))
+    assert error.value.hint is not None
+    assert error.value.hint.startswith("no result has one; ")
 
 
 def test_the_masked_form_that_the_hint_shows_has_no_such_number_nor_has_its_derivative():
@@ -74,9 +74,9 @@ def test_the_masked_form_that_the_hint_shows_has_no_such_number_nor_has_its_deri
 
 
 def test_a_number_that_a_result_has_comes_without_a_hint():
-    with pytest.raises(NaNError) as raised:
+    with pytest.raises(NaNError) as error:
         rune.jit(rnp.log)(array([1.0, -2.0]))
-    assert raised.value.hint is None
+    assert error.value.hint is None
 
 
 LOOPS: dict[str, Callable[[Any], Any]] = {
@@ -87,7 +87,7 @@ LOOPS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_what_a_step_of_a_loop_makes_is_found(name: str):
+def test_a_nan_or_infinity_made_in_a_step_of_a_loop_is_found(name: str):
     kind = "NaN" if name == "scan" else "infinity"
 
     with pytest.raises(NaNError, match=f"log: found {kind} in its result"):
@@ -103,12 +103,12 @@ def test_the_branch_that_was_taken_is_searched():
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_a_nan_among_the_inputs_was_not_made_here(name: str):
+def test_a_nan_among_the_inputs_is_not_blamed_on_the_operation(name: str):
     WAYS[name](lambda x: x * 2.0)(array([1.0, np.nan]))
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_what_is_masked_out_is_found_as_well(name: str):
+def test_a_masked_nan_is_found_as_well(name: str):
     with pytest.raises(NaNError, match=r"log: found NaN in its result f32\[.*\] \(first at"):
         WAYS[name](lambda x: rnp.where(x > 5, rnp.log(-x), 0.0))(X)
 

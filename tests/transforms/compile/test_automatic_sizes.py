@@ -1,7 +1,7 @@
 """Automatic sizes: an axis that changed twice becomes symbolic, and no answer changes.
 
 How often it traces and compiles; which sizes a form serves; what makes an axis exact for good, and
-what is said then; and that the setting is off by default. That it changes no answer is a law, in
+the warnings; and that the setting is off by default. That it changes no answer is a law, in
 tests/laws/test_automatic_sizes.py.
 """
 
@@ -60,7 +60,7 @@ def test_the_third_size_of_an_axis_compiles_for_all_others():
     assert counted(rnp.sum, each(3, 4, 5, 6, 1000, 3, 2)) == [1, 1, 1, 0, 0, 0, 0]
 
 
-def test_a_size_that_is_returned_is_no_obstacle():
+def test_a_size_may_be_returned():
     f = rune.jit(lambda x: (x.sum(), x.shape[0]))
     run(f, 3, 4, 5)
 
@@ -69,11 +69,11 @@ def test_a_size_that_is_returned_is_no_obstacle():
     assert counts.traces == 0
 
 
-def test_sizes_that_come_back_are_no_changes():
+def test_sizes_that_recur_do_not_count_as_changes():
     assert counted(rnp.sum, each(3, 4, 3, 4, 4, 3)) == [1, 1, 0, 0, 0, 0]
 
 
-def test_one_trace_serves_the_sizes_that_were_not_seen():
+def test_one_trace_covers_sizes_not_yet_seen():
     f = rune.jit(lambda x: x * 2)
     run(f, 3, 4, 5)
 
@@ -102,7 +102,7 @@ def test_equal_axes_have_one_name_until_they_differ():
     assert (counts.traces, counts.compiles) == (1, 1)
 
 
-def test_a_size_of_0_or_1_is_no_change():
+def test_a_size_of_0_or_1_does_not_count_as_a_change():
     assert counted(lambda x: x * 2, each(1, 0, 5, 6, 7, 8)) == [1, 1, 1, 1, 1, 0]
 
 
@@ -118,21 +118,21 @@ def test_all_leaves_and_keyword_arguments_count():
 
 def test_calls_that_differ_in_more_than_sizes_do_not_count_together():
     f = rune.jit(lambda mode, x: x * 2 if mode else x, static_argnums=0)
-    compiled = []
+    compiles = []
     for mode, dtype, n in [(0, "f32", 3), (1, "f32", 4), (0, "i32", 5), (0, "f32", 6)]:
         with rune.counting() as counts:
             f(mode, rnp.ones(n, dtype))
-        compiled.append(counts.compiles)
+        compiles.append(counts.compiles)
 
-    assert compiled == [1, 1, 1, 1]
+    assert compiles == [1, 1, 1, 1]
     assert all(not t.input_types[0].is_symbolic for t in programs(f))
 
 
 def programs(f: Any) -> list[Any]:
-    return [traced.program for traces in f._traces.values() for traced in traces]
+    return [trace.program for traces in f._traces.values() for trace in traces]
 
 
-def test_declared_sizes_are_left_alone():
+def test_declared_sizes_are_not_made_automatic():
     f = rune.jit(lambda x: x * 2, dims={"n": (1, 64)}, in_dims=("n,_",))
 
     for m in (3, 4, 5, 6):
@@ -140,7 +140,7 @@ def test_declared_sizes_are_left_alone():
     assert f.cache_size() == 4
 
 
-def test_inside_another_trace_the_sizes_are_that_ones_own():
+def test_inside_another_trace_the_sizes_belong_to_that_trace():
     inner = rune.jit(lambda x: x * 2)
     outer = rune.jit(lambda xs: sum(inner(x).sum() for x in xs))
 
@@ -162,7 +162,7 @@ def test_a_donated_argument_gives_its_memory_to_the_result():
 # --- which sizes a form serves --------------------------------------------------------------------
 
 
-def test_a_form_serves_a_size_of_1_where_nothing_depends_on_it():
+def test_a_form_accepts_a_size_of_1_where_nothing_depends_on_it():
     assert counted(lambda x: rnp.sum(x * 2), each(5, 6, 7, 1, 0)) == [1, 1, 1, 0, 1]
     assert counted(lambda x: rnp.squeeze(x), each(5, 6, 7, 1, 8)) == [1, 1, 1, 1, 0]
 
@@ -182,15 +182,15 @@ def test_both_sides_of_a_comparison_get_a_form():
 
 
 def test_a_size_that_python_found_unequal_is_traced_apart():
-    compiled = counted(lambda x: x if x.shape[0] == 7 else 2 * x, each(3, 4, 5, 6, 7, 8))
+    compiles = counted(lambda x: x if x.shape[0] == 7 else 2 * x, each(3, 4, 5, 6, 7, 8))
 
-    assert compiled == [1, 1, 1, 0, 1, 0]
+    assert compiles == [1, 1, 1, 0, 1, 0]
 
 
 def test_a_form_may_exclude_the_very_size_it_was_found_at():
-    compiled = counted(lambda x: x if x.shape[0] == 5 else 2 * x, each(3, 4, 5, 6, 5, 8))
+    compiles = counted(lambda x: x if x.shape[0] == 5 else 2 * x, each(3, 4, 5, 6, 5, 8))
 
-    assert compiled == [1, 1, 1, 1, 0, 0]
+    assert compiles == [1, 1, 1, 1, 0, 0]
 
 
 # --- what cannot be symbolic ----------------------------------------------------------------------
@@ -198,10 +198,10 @@ def test_a_form_may_exclude_the_very_size_it_was_found_at():
 
 def said(function: Callable[..., Any], shapes: Shapes) -> list[str]:
     """The warnings of these calls."""
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         counted(function, shapes)
-    return [str(w.message) for w in caught]
+    return [str(w.message) for w in records]
 
 
 @functools.lru_cache
@@ -225,7 +225,7 @@ def remembered(size: int) -> float:
         (lambda x: x * 0.5 ** x.shape[0], "cannot compute with n and 0.5"),
     ],
 )
-def test_what_needs_the_value_of_a_size_is_traced_for_each_and_says_so_once(function: Any, reason: str):
+def test_a_function_that_needs_a_size_as_a_number_is_traced_for_each_and_warns_once(function: Any, reason: str):
     (message,) = said(function, each(4, 6, 8, 10, 12))
 
     first, hint, place = message.splitlines()
@@ -253,7 +253,7 @@ def test_axes_of_which_one_reason_speaks_are_given_up_together():
     assert "cannot make axis 0 of argument[1] of function symbolic (truth value" in message
 
 
-def test_where_the_exact_trace_fails_too_nothing_is_given_up():
+def test_automatic_sizes_stay_on_if_the_exact_trace_fails_too():
     def function(x: Any) -> Any:
         if x.shape[0] == 5:
             raise ArithmeticError("not for 5")
@@ -315,11 +315,11 @@ def test_exact_traces_are_shared_and_forms_serve_only_where_it_is_on():
     run(f, 3, 4, 5)  # the last by a form
 
     with rune.configure(symbolic="declared"):
-        with rune.counting() as shared:
+        with rune.counting() as of_known_sizes:
             run(f, 3, 4)
-        with rune.counting() as exact:
+        with rune.counting() as of_new_sizes:
             run(f, 5, 6)
-    assert (shared.traces, exact.traces) == (0, 2)
+    assert (of_known_sizes.traces, of_new_sizes.traces) == (0, 2)
 
 
 def test_another_word_is_refused():

@@ -1,4 +1,4 @@
-"""Sizes declared by `dims` and `in_dims`: what a pattern says, and what a call may be.
+"""Sizes declared by `dims` and `in_dims`: the meaning of patterns, and the calls that fit them.
 
 First the patterns and the bounds. Then calls that do not fit, each with the message a user reads.
 Then sizes inside other symbolic traces, where nothing is guessed, and derivatives, whose programs
@@ -61,14 +61,14 @@ def test_a_pattern_says_what_the_axes_are(pattern: str | None, shape: str):
     assert shapes_seen({"n": RANGE, "m": RANGE}, (pattern,), ones(2, 4, 6)) == [shape]
 
 
-def test_a_pattern_stands_for_every_array_of_a_tree():
+def test_a_pattern_applies_to_every_array_of_a_tree():
     f = rune.jit(lambda p: (p["a"] + p["b"]).shape[0] * p["a"], dims={"n": RANGE}, in_dims=("n",))
 
     same(np.full(3, 3.0, np.float32), f({"a": ones(3), "b": ones(3)}))
     assert f.cache_size() == 1
 
 
-def test_static_arguments_have_an_entry_of_their_own():
+def test_static_arguments_have_their_own_entry_in_in_dims():
     f = rune.jit(lambda k, x: k * x, static_argnums=0, dims={"n": RANGE}, in_dims=(None, "n"))
 
     for size in (2, 3):
@@ -102,7 +102,7 @@ def test_static_arguments_have_an_entry_of_their_own():
         ({"n": RANGE, "m": RANGE}, "n+m", r"the axes of f32\[m \+ n,4\] do not tell m, n"),
     ],
 )
-def test_a_declaration_that_says_nothing_is_refused(dims: dict, in_dims: Any, message: str):
+def test_a_declaration_without_effect_is_refused(dims: dict, in_dims: Any, message: str):
     with pytest.raises(ArgumentError, match=f"jit: .*{message}"):
         rune.jit(lambda x: x, dims=dims, in_dims=in_dims)(ones(2, 4))
 
@@ -110,9 +110,9 @@ def test_a_declaration_that_says_nothing_is_refused(dims: dict, in_dims: Any, me
 def test_a_size_that_no_argument_has_is_refused():
     f = rune.jit(lambda tree, *, x=None: tree, dims={"n": RANGE})
 
-    for args, named in [(({"a": ones(3)},), {}), ((1.0,), {"x": ones(3)})]:
+    for args, keywords in [(({"a": ones(3)},), {}), ((1.0,), {"x": ones(3)})]:
         with pytest.raises(ArgumentError, match=r"cannot tell which axes have the size n \(no pos"):
-            f(*args, **named)
+            f(*args, **keywords)
 
 
 def test_a_range_may_have_no_end():
@@ -234,25 +234,25 @@ N_OR_M = r"m in 1..64, n in 1..64"
         ),
     ],
 )
-def test_what_sizes_do_not_decide_is_an_error_that_says_what_to_declare(
+def test_an_undecided_question_about_sizes_is_an_error_that_says_what_to_declare(
     function: Any, error: type, message: str, hint: str
 ):
     f = rune.jit(function, dims={"n": RANGE, "m": RANGE}, in_dims=("n", "m"))
 
-    with pytest.raises(error, match=message) as caught:
+    with pytest.raises(error, match=message) as raises:
         f(ones(6), ones(4))
 
-    assert rune.errors.RuneError in type(caught.value).__mro__
-    assert "test_declared_sizes.py" in str(caught.value)
+    assert rune.errors.RuneError in type(raises.value).__mro__
+    assert "test_declared_sizes.py" in str(raises.value)
     with pytest.raises(error, match=f"hint: .*{hint}"):
         f(ones(6), ones(4))
 
 
-def test_a_misfit_of_numbers_has_no_hint_about_sizes():
-    with pytest.raises(ShapeError) as caught:
+def test_a_mismatch_of_numbers_has_no_hint_about_sizes():
+    with pytest.raises(ShapeError) as error:
         rune.jit(lambda x: ones(2).reshape(3), dims={"n": RANGE})(ones(4))
 
-    assert "in_dims" not in str(caught.value)
+    assert "in_dims" not in str(error.value)
 
 
 # --- inside other traces ------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_a_size_that_an_inner_function_closes_over_comes_in_as_an_argument():
         same(np.full(2, 6.0, np.float32), rune.vmap(outer)(ones(2, 3)))
 
 
-def test_a_batch_of_symbolic_size_meets_a_function_with_a_size_of_the_same_name():
+def test_a_batch_of_symbolic_size_calls_a_function_with_a_size_of_the_same_name():
     lanes = rune.jit(rune.vmap(INNER), dims={"n": RANGE, "m": RANGE}, in_dims=("n,m",))
 
     for n, m in ((2, 3), (3, 2), (2, 2)):
@@ -320,10 +320,10 @@ SCARCE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", SCARCE)
-def test_one_compiled_derivative_serves_every_size(name: str):
+def test_one_compiled_derivative_covers_every_size(name: str):
     f = SCARCE[name]
-    compiled = rune.jit(f, dims={"n": RANGE})
-    gradient, curvature = rune.grad(compiled), rune.hessian(compiled)
+    program = rune.jit(f, dims={"n": RANGE})
+    gradient, curvature = rune.grad(program), rune.hessian(program)
     gradient(ones(7))
     curvature(ones(7))
 
@@ -338,8 +338,8 @@ def test_one_compiled_derivative_serves_every_size(name: str):
 def test_a_derivative_whose_program_takes_no_array_learns_the_size_from_one_without_bytes():
     program = rune.make_program(rune.grad(rune.jit(rnp.sum, dims={"n": RANGE})))(ones(3))
 
-    transposed = [e for e in program.equations if e.primitive.name == "jit"][-1]
-    assert "bool[3,0]" in [str(a.type) for a in transposed.operands]
+    transpose = [e for e in program.equations if e.primitive.name == "jit"][-1]
+    assert "bool[3,0]" in [str(a.type) for a in transpose.operands]
 
 
 def test_a_result_that_is_not_used_may_be_the_one_that_told_the_size():
@@ -352,7 +352,7 @@ def test_a_result_that_is_not_used_may_be_the_one_that_told_the_size():
     assert float(rune.jit(second, dims={"m": RANGE})(ones(4))) == 4.0
 
 
-def test_what_was_derived_goes_when_the_function_goes():
+def test_derived_programs_are_freed_with_their_function():
     def live() -> int:
         gc.collect()
         return sum(type(o).__name__ == "Program" for o in gc.get_objects())

@@ -46,7 +46,7 @@ def test_memory_can_be_donated_again_and_again(size):
 
 
 @pytest.mark.parametrize("device", ["cpu", "opencl", "reference"])
-def test_an_update_in_donated_memory_leaves_the_rest_as_it_was(device):
+def test_an_update_in_donated_memory_changes_no_other_element(device):
     if not any(d.name.startswith(device) for d in rune.devices()):
         pytest.skip(f"no {device} device")
     x = rune.device_put(np.ones(1 << 15, np.float32), device)
@@ -67,26 +67,26 @@ def test_several_updates_of_a_donated_array_are_all_made_where_it_is():
         return rows, x
 
     rows, x = np.ones((3, 256, 64), np.float32), np.ones(64, np.float32)
-    jitted = rune.jit(function, donate_argnums=0)
-    plan = rune.explain(jitted)(rnp.asarray(rows), x).plan
+    program = rune.jit(function, donate_argnums=0)
+    plan = rune.explain(program)(rnp.asarray(rows), x).plan
 
-    (copied,) = (step for step in plan.steps if isinstance(step, Copy))
-    assert (copied.source.space, copied.target.space) == (Space.ARGUMENT, Space.RESULT)
+    (copy,) = (step for step in plan.steps if isinstance(step, Copy))
+    assert (copy.source.space, copy.target.space) == (Space.ARGUMENT, Space.RESULT)
     assert plan.donations == ((0, 0),)
     assert plan.arena_bytes < rows.nbytes
-    for expected, result in zip(function(rnp.asarray(rows), x), jitted(rnp.asarray(rows) * 1, x)):
+    for expected, result in zip(function(rnp.asarray(rows), x), program(rnp.asarray(rows) * 1, x)):
         np.testing.assert_allclose(expected, result, rtol=1e-6)
 
 
 def test_a_donated_array_that_is_read_later_is_not_written_before():
     def function(rows):
-        changed = rows.at[1].set(2.0)
-        return changed.at[2].set(rows.sum()), rows[0] - changed[1]
+        update = rows.at[1].set(2.0)
+        return update.at[2].set(rows.sum()), rows[0] - update[1]
 
     rows = np.ones((256, 64), np.float32)
-    jitted = rune.jit(function, donate_argnums=0)
+    program = rune.jit(function, donate_argnums=0)
 
-    for expected, result in zip(function(rnp.asarray(rows)), jitted(rnp.asarray(rows) * 1)):
+    for expected, result in zip(function(rnp.asarray(rows)), program(rnp.asarray(rows) * 1)):
         np.testing.assert_array_equal(expected, result)
 
 
@@ -133,7 +133,7 @@ def test_a_numpy_view_of_a_donated_array_keeps_its_contents(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_donating_a_view_leaves_the_whole_array_alone(size):
+def test_donating_a_view_does_not_change_the_whole_array(size):
     base = fresh(size)
 
     add_one(base.reshape(2, -1)[0])
@@ -144,7 +144,7 @@ def test_donating_a_view_leaves_the_whole_array_alone(size):
 def test_an_eager_result_does_not_follow_changes_of_the_numpy_array_it_came_from():
     host = np.arange(6, dtype=np.float32)
 
-    reshaped = rnp.reshape(host, (2, 3))
+    matrix = rnp.reshape(host, (2, 3))
     host[:] = -1
 
-    np.testing.assert_array_equal(reshaped, np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(matrix, np.arange(6.0).reshape(2, 3))

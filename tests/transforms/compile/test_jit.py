@@ -141,7 +141,7 @@ def test_numpy_arrays_and_python_numbers_are_arguments():
 
 
 @pytest.mark.parametrize("value", ["text", object(), {1, 2}], ids=["str", "object", "set"])
-def test_what_is_no_array_is_an_error_that_names_its_path(value: Any):
+def test_an_argument_that_is_not_an_array_is_an_error_that_names_its_path(value: Any):
     with pytest.raises(ArgumentError, match=r"jit: cannot take \w+ as an array .*\['w'\]"):
         rune.jit(lambda p: p["x"])({"x": X, "w": value})
 
@@ -272,7 +272,7 @@ def test_side_effects_happen_while_tracing_only():
     assert calls == [1]
 
 
-def test_an_error_while_tracing_leaves_no_trace_behind():
+def test_a_function_can_be_traced_again_after_an_error_while_tracing():
     switch = [True]
 
     def function(x: Any) -> Any:
@@ -362,7 +362,7 @@ def test_dead_results_of_a_nested_jit_are_not_computed():
 # --- donation ---------------------------------------------------------------------------------
 
 
-def test_a_donated_argument_is_deleted_and_says_so_when_used():
+def test_using_a_donated_argument_reports_that_it_was_deleted():
     f = rune.jit(lambda x, y: x + y, donate_argnums=0)
     x, y = array([1.0, 2.0]), array([3.0, 4.0])
 
@@ -374,7 +374,7 @@ def test_a_donated_argument_is_deleted_and_says_so_when_used():
         ops.neg(x)
 
 
-def test_an_array_that_was_deleted_says_so_when_used():
+def test_using_a_deleted_array_reports_that_it_was_deleted():
     x = array([1.0, 2.0])
     x.delete()
 
@@ -405,7 +405,7 @@ def test_numpy_memory_is_never_donated():
 # --- symbolic sizes ---------------------------------------------------------------------------
 
 
-def test_one_compilation_serves_every_size_in_the_range():
+def test_one_compilation_covers_every_size_in_the_range():
     f = rune.jit(lambda x: (ops.sin(x) * x).sum(), dims={"n": (0, 64)})
     f(X)
 

@@ -52,7 +52,7 @@ TRANSFORMED = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMED)
-def test_what_is_derived_from_a_jitted_function_runs_on_its_device(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_transformations_of_a_jitted_function_run_on_its_device(name: str, monkeypatch: pytest.MonkeyPatch):
     results = TRANSFORMED[name](free())
     monkeypatch.setattr(rune, "jit", lambda f, **_: f)
 

@@ -1,6 +1,6 @@
-"""Calls that native code makes: of which kinds they are, and that nobody can tell them apart.
+"""Calls that native code makes: which kinds there are, and that they behave like any other.
 
-First what is native, seen by the Python functions that a call runs: none. Then that every other
+First which calls are native: they run no Python function. Then that every other
 call goes the general way and answers as before; then places, settings and counts.
 """
 
@@ -75,7 +75,7 @@ def test_arguments_are_read_anew_in_every_call():
         same(np.asarray(Y + k) * (2.0 + k), outputs["b"])
 
 
-def test_results_are_memory_of_their_own():
+def test_results_have_their_own_memory():
     f = warm(rune.jit(lambda a: (a, a + 1.0)), X)
     first, second = f(X), f(X)
 
@@ -280,7 +280,7 @@ def test_numbers_are_rounded_as_before(value: float):
     same(-np.float32(value), f(value))
 
 
-def test_a_deleted_array_says_so():
+def test_a_call_with_a_deleted_array_raises_an_error():
     f, x = rune.jit(lambda a, b: a + b), X + 1.0
     warm(f, x, x)
     x.delete()
@@ -337,28 +337,28 @@ def test_a_default_device_elsewhere_is_obeyed():
 
 def test_results_are_committed_if_an_argument_is():
     f = warm(rune.jit(lambda a, b: a + b), X, X)
-    there = rune.device_put(X, "cpu")
+    x_on_device = rune.device_put(X, "cpu")
 
     assert not f(X, X).committed
-    assert f(X, there).committed
-    assert f(there, X).committed
-    assert is_native(lambda: f(there, X))
+    assert f(X, x_on_device).committed
+    assert f(x_on_device, X).committed
+    assert is_native(lambda: f(x_on_device, X))
 
 
 @pytest.mark.parametrize("device", AWAY)
 def test_a_call_that_fetches_its_argument_from_a_third_device_is_made_as_before(device: str):
-    f, there = rune.jit(lambda x: x * 2.0, device=device), rune.device_put(X, "reference:0")
+    f, x_on_reference = rune.jit(lambda x: x * 2.0, device=device), rune.device_put(X, "reference:0")
 
     for _ in range(4):
-        same(np.asarray(X) * 2, f(there))
+        same(np.asarray(X) * 2, f(x_on_reference))
     assert f._native_calls == ()
 
 
-def test_an_array_on_another_device_runs_there():
+def test_a_call_runs_on_the_device_of_its_argument():
     f = warm(rune.jit(lambda a: a + 1.0), X)
-    there = rune.device_put(X, "reference:0")
+    x = rune.device_put(X, "reference:0")
 
-    assert f(there).device.name == "reference:0"
+    assert f(x).device.name == "reference:0"
 
 
 def test_native_calls_are_counted():

@@ -67,7 +67,7 @@ def test_a_donating_call_is_native_from_the_third_on_and_writes_where_its_argume
     y, before = x, address(x)
 
     def call() -> None:
-        nonlocal y  # the end of a large result is told to Python
+        nonlocal y  # the end of a large result is reported to Python
         y = f(x)
 
     assert is_native(call)
@@ -176,7 +176,7 @@ def test_a_view_of_a_donated_array_keeps_its_contents(look: Callable[[Array], An
 
 
 @sizes
-def test_to_donate_a_view_leaves_the_whole_array_alone(size: int):
+def test_donating_a_view_does_not_change_the_whole_array(size: int):
     f, base = add_one(size), fresh(2 * size)
 
     y = f(base[:size])
@@ -194,12 +194,12 @@ def test_memory_that_is_read_only_is_not_written_to():
     assert address(f(x)) != host
 
 
-@pytest.mark.parametrize("donated", [0, 1, (0, 1)])
-def test_an_array_that_is_given_twice_is_read_before_it_is_written(donated: int | tuple[int, ...]):
+@pytest.mark.parametrize("donate_argnums", [0, 1, (0, 1)])
+def test_an_array_that_is_given_twice_is_read_before_it_is_written(donate_argnums: int | tuple[int, ...]):
     def sums(a: Any, b: Any) -> Any:
         return rnp.cumsum(a) + 1, rnp.cumsum(b)[::-1]
 
-    f, x = warmed(sums, lambda: (fresh(), fresh()), donate_argnums=donated), fresh()
+    f, x = warmed(sums, lambda: (fresh(), fresh()), donate_argnums=donate_argnums), fresh()
     before, expected = address(x), np.arange(7, dtype=np.float32).cumsum()
 
     outs = f(x, x)
@@ -210,7 +210,7 @@ def test_an_array_that_is_given_twice_is_read_before_it_is_written(donated: int 
     same(expected[::-1], outs[1])
 
 
-def test_a_captured_array_that_is_donated_is_read_once_more_and_then_gone():
+def test_a_captured_array_that_is_donated_is_read_once_more_and_then_deleted():
     x = fresh()
     f = warmed(lambda a: a + x, lambda: (fresh(),), donate_argnums=0)
 
@@ -219,7 +219,7 @@ def test_a_captured_array_that_is_donated_is_read_once_more_and_then_gone():
         f(fresh())
 
 
-def test_numpys_arrays_and_numbers_in_a_donated_place_are_left_alone():
+def test_donated_numpy_arrays_and_numbers_are_not_changed():
     host = np.arange(7, dtype=np.float32)
     f = warmed(lambda x, s: (x + s, s * 2.0), lambda: (host, 2.0), donate_argnums=(0, 1))
 
@@ -271,14 +271,14 @@ def collecting_at_every_chance() -> Iterator[None]:
     [lambda x: x[:3] + 1.0, lambda x: x.astype("f8"), lambda x: x > 2, lambda x: rnp.sum(x), lambda x: ()],
     ids=["another shape", "a wider dtype", "a narrower dtype", "rank 0", "nothing"],
 )
-def test_a_donated_argument_whose_memory_does_not_serve_is_deleted_all_the_same(function: Callable[[Any], Any]):
+def test_a_donated_argument_whose_memory_cannot_be_reused_is_deleted_all_the_same(function: Callable[[Any], Any]):
     f, x, host = warmed(function, lambda: (fresh(),), donate_argnums=0), fresh(), np.arange(7, dtype=np.float32)
 
     outs = f(x)
 
     assert x.is_deleted()
-    again = fresh()
-    assert is_native(lambda: f(again))
+    second = fresh()
+    assert is_native(lambda: f(second))
     same(leaves_of(function(array(host))), leaves_of(outs))
 
 
@@ -315,7 +315,7 @@ def test_arguments_of_a_call_that_finds_no_memory_are_as_they_were(monkeypatch: 
 
 
 @pytest.mark.parametrize("context", [Context, copy_context], ids=["general", "native"])
-def test_threads_that_donate_one_array_get_the_answer_or_are_told_that_it_is_gone(context: Callable[[], Context]):
+def test_threads_that_donate_one_array_get_the_answer_or_an_error_about_its_deletion(context: Callable[[], Context]):
     size = 1 << 16
     f = warmed(lambda x: rune.fori_loop(0, 20, lambda i, c: rnp.sin(c), x), lambda: (fresh(size),), donate_argnums=0)
     expected = np.asarray(f(fresh(size)))
@@ -384,7 +384,7 @@ def test_an_argument_of_a_call_whose_result_is_refused_is_deleted():
     assert x.is_deleted()
 
 
-def test_an_argument_of_a_call_that_is_refused_before_it_runs_is_as_it_was():
+def test_a_call_refused_before_it_runs_leaves_its_arguments_unchanged():
     f = rune.jit(lambda x: x + 1.0, donate_argnums=0, dims={"n": (1, 9)})
     f(fresh())
     x = fresh(10)

@@ -30,7 +30,7 @@ def references(*objects: object) -> list[int]:
 
 
 @kinds
-def test_native_calls_leave_every_count_of_references_as_it_was(kind: str):
+def test_native_calls_leave_every_reference_count_unchanged(kind: str):
     function, args, kwargs, options = KINDS[kind]
     f = warm(rune.jit(function, **options), *args, **kwargs)
     arrays = [x for x in tree.leaves((args, kwargs, Y)) if isinstance(x, Array)]
@@ -69,13 +69,13 @@ def test_a_dropped_function_takes_its_native_calls_along():
     assert call() is None
 
 
-def test_an_error_half_way_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_half_way_leaks_no_references(monkeypatch: pytest.MonkeyPatch):
     x = array(np.ones(1 << 19, np.float32))
     f = warm(rune.jit(lambda a: (a[:3], a + 1.0)), x)
-    take, asked = host_memory._free.take, itertools.count()
+    take, requests = host_memory._free.take, itertools.count()
 
     def refuse(*args: Any) -> Any:
-        next(asked)
+        next(requests)
         raise OutOfMemory("alloc: cannot allocate")
 
     gc.collect()  # what was warmed up may have left references
@@ -87,12 +87,12 @@ def test_an_error_half_way_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch
 
     gc.collect()
     after = references(x.buffer, x.type, x)
-    assert next(asked) == 2  # by the native call, then by the general one
+    assert next(requests) == 2  # by the native call, then by the general one
     assert after == before
     same(np.full(3, 1.0, np.float32), f(x)[0])
 
 
-def test_an_error_that_is_no_lack_of_memory_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_other_than_out_of_memory_is_raised_unchanged(monkeypatch: pytest.MonkeyPatch):
     x = array(np.ones(1 << 19, np.float32))
     f = warm(rune.jit(lambda a: (a[:3], a + 1.0)), x)
 
@@ -104,7 +104,7 @@ def test_an_error_that_is_no_lack_of_memory_is_raised_as_it_is(monkeypatch: pyte
         f(x)
 
 
-def test_a_tree_whose_class_refuses_raises_its_error():
+def test_a_tree_whose_class_refuses_to_unflatten_raises_its_error():
     refusing = [False]
 
     class Picky:
@@ -136,7 +136,7 @@ def test_an_arena_that_is_too_small_is_let_go():
     assert small() is None
 
 
-def test_a_container_that_changes_before_its_call_is_described_is_no_other_kind():
+def test_a_container_that_changes_before_its_call_is_described_does_not_change_the_kind():
     container: list[Any] = [X, [X + 1.0]]
 
     class Meddling:
@@ -156,7 +156,7 @@ def test_a_container_that_changes_before_its_call_is_described_is_no_other_kind(
     same(np.asarray(X), f([[X], X + 1.0]).a)
 
 
-def test_a_container_that_changes_while_a_trace_is_looked_for_spoils_no_other_call(monkeypatch: pytest.MonkeyPatch):
+def test_a_container_that_changes_during_the_trace_lookup_affects_no_other_call(monkeypatch: pytest.MonkeyPatch):
     container: list[Any] = [X, [X]]
     f, settings = rune.jit(lambda p: tree.map(lambda leaf: leaf + 1.0, p)), rune.config.current()
 
@@ -215,16 +215,16 @@ def test_an_interrupt_while_keys_are_compared_is_raised(error: type[BaseExceptio
             return hash("b")
 
         def __eq__(self, other: object) -> bool:
-            next(compared)
+            next(comparisons)
             raise error
 
     f = warm(rune.jit(lambda p: p["x"]["a"] + p["x"]["b"]), {"x": {"a": X, "b": X}})
     inner: dict[Any, Any] = {"a": X, Stopping(): X}
-    compared, before = itertools.count(), references(inner, X)
+    comparisons, before = itertools.count(), references(inner, X)
 
     with pytest.raises(error):
         f({"x": inner})
-    assert next(compared) == 1  # by the native call, which no other one followed
+    assert next(comparisons) == 1  # by the native call, which no other one followed
     assert references(inner, X) == before
 
 

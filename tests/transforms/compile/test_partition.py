@@ -1,6 +1,6 @@
 """A program that moves values runs in parts, each on its device, and means what it meant.
 
-The reference executor plays the other device, as it is everywhere; then every device that is here
+The reference executor, present everywhere, is the other device; then every device present
 runs one program together. First the data: segments and copies as text. Then values, derivatives,
 places of results, and what is refused.
 """
@@ -49,8 +49,8 @@ def where(x: Any) -> tuple[str, bool]:
     return x.device.name, x.committed
 
 
-def parts(function: Any, *args: Any, committed: Any = None) -> Any:
-    devices = committed or (None,) * len(args)
+def parts(function: Any, *args: Any, places: Any = None) -> Any:
+    devices = places or (None,) * len(args)
     return partition(rune.jit(function).program(*args), "cpu:0", devices)
 
 
@@ -72,7 +72,7 @@ def test_a_moved_value_splits_the_program_and_is_copied(expect: Any):
     )
 
 
-def test_what_does_not_wait_for_the_other_device_stays_in_one_segment(expect: Any):
+def test_operations_that_do_not_wait_for_the_other_device_stay_in_one_segment(expect: Any):
     def f(x: Any) -> Any:
         a = rune.device_put(rnp.sin(x), OTHER) * 2.0
         b = rnp.cos(x) + 1.0
@@ -158,7 +158,7 @@ def test_a_jitted_function_computes_on_both_devices(device: str):
     assert where(result) == ("cpu:0", True)
 
 
-def test_one_program_runs_on_every_device_that_is_here():
+def test_one_program_runs_on_every_device_present():
     @rune.jit
     def f(x: Any) -> Any:
         for name in COMPUTING:
@@ -166,10 +166,10 @@ def test_one_program_runs_on_every_device_that_is_here():
         return x
 
     result = f(array(HOST))
-    wanted = HOST
+    reference = HOST
     for _ in COMPUTING:
-        wanted = wanted * 2 + 1
-    close(wanted, result, ulps=0, why="small whole and half numbers")
+        reference = reference * 2 + 1
+    close(reference, result, ulps=0, why="small whole and half numbers")
     assert where(result) == (COMPUTING[-1], True)
 
 
@@ -191,16 +191,16 @@ def test_a_value_is_let_go_once_after_its_last_use_and_results_never(seed: int):
     program_with_moves = with_moves(random_program(seed), np.random.default_rng(seed))
     parts = partition(program_with_moves, "cpu:0", (None,) * len(program_with_moves.inputs))
 
-    gone: set[Any] = set()
+    dead: set[Any] = set()
     for step, last_reads in zip(parts.steps, parts.last_reads, strict=True):
         if isinstance(step, Transfer):
             read = {(step.value, step.source)}
         else:
             read = {(v, step.device) for v in step.program.inputs}
-        assert not read & gone
-        assert not gone.intersection(last_reads)
-        gone.update(last_reads)
-    assert not gone & {(r.atom, r.device) for r in parts.results}
+        assert not read & dead
+        assert not dead.intersection(last_reads)
+        dead.update(last_reads)
+    assert not dead & {(r.atom, r.device) for r in parts.results}
 
 
 def with_moves(program: Program, rng: np.random.Generator) -> Program:
@@ -210,9 +210,9 @@ def with_moves(program: Program, rng: np.random.Generator) -> Program:
         device = ("cpu:0", OTHER)[rng.integers(2)]
         operands: list[Atom] = []
         for atom in equation.operands:
-            there = Var(atom.type)
-            body.append(Equation(to_device, (atom,), {"device": device}, (there,)))
-            operands.append(there)
+            copy = Var(atom.type)
+            body.append(Equation(to_device, (atom,), {"device": device}, (copy,)))
+            operands.append(copy)
         body.append(replace(equation, operands=tuple(operands)))
     return program.with_equations(body, program.outputs)
 
@@ -226,7 +226,7 @@ def test_sizes_are_symbolic_in_the_parts_too():
     assert f.cache_size() == 1
 
 
-def test_a_part_that_takes_no_array_with_a_size_is_told_it():
+def test_a_part_without_an_array_of_a_size_receives_the_size():
     def f(x: Any) -> Any:
         total = rune.device_put(rnp.sum(x), OTHER)
         return rnp.broadcast_to(total * 2.0, x.shape)
@@ -256,7 +256,7 @@ def test_a_constant_output_is_where_it_was_moved():
     assert where(result) == (OTHER, True)
 
 
-def test_a_moved_argument_is_returned_there():
+def test_a_moved_argument_is_returned_on_its_new_device():
     result = rune.jit(lambda x: rune.device_put(x, OTHER))(array(HOST))
 
     close(HOST, result, ulps=0, why="moved")
@@ -326,8 +326,8 @@ def test_residuals_on_two_devices_meet_in_one_backward_pass():
     (cotangent,) = pullback(rnp.ones_like(outs))
 
     plain = np.exp(np.sin(HOST))
-    wanted = np.sin(plain) + HOST * np.cos(plain) * plain * np.cos(HOST)
-    near(wanted, np.asarray(cotangent), relative=1e-5, why="a difference of larger numbers")
+    reference = np.sin(plain) + HOST * np.cos(plain) * plain * np.cos(HOST)
+    near(reference, np.asarray(cotangent), relative=1e-5, why="a difference of larger numbers")
 
 
 # --- places -----------------------------------------------------------------------------------
@@ -338,8 +338,8 @@ def test_eager_and_compiled_moves_give_the_same_places():
         y = rune.device_put(x, OTHER)
         return x * 2.0, y, y + x, rune.device_put(y, "cpu") * 2.0
 
-    eager, compiled = map(lambda g: [where(v) for v in g(array(HOST))], (f, rune.jit(f)))
-    assert eager == compiled
+    eager, in_program = map(lambda g: [where(v) for v in g(array(HOST))], (f, rune.jit(f)))
+    assert eager == in_program
 
 
 def test_a_committed_argument_stays_where_it_was_put():
@@ -349,15 +349,15 @@ def test_a_committed_argument_stays_where_it_was_put():
     assert [where(v) for v in results] == [(OTHER, True), ("cpu:0", True)]
 
 
-def test_jit_with_a_device_starts_there():
-    jitted = rune.jit(there_and_back, device=OTHER)
-    result = jitted(rune.device_put(HOST, "cpu"))
+def test_jit_with_a_device_starts_on_that_device():
+    program = rune.jit(there_and_back, device=OTHER)
+    result = program(rune.device_put(HOST, "cpu"))
 
     close(expected(), result, ulps=4, why=WHY)
     assert where(result) == ("cpu:0", True)
 
 
-def test_inside_a_device_block_the_program_is_at_home_there():
+def test_inside_a_device_block_the_program_runs_on_that_device():
     with rune.device(OTHER):
         results = rune.jit(lambda x: (x + 1.0, rune.device_put(x, "cpu")))(rnp.zeros(2))
 
@@ -391,6 +391,6 @@ def test_a_move_inside_a_loop_or_branch_is_refused(name: str):
         rune.jit(LOOPS[name])(array(HOST))
 
 
-def test_a_device_that_is_not_there_is_an_error_while_tracing():
+def test_a_missing_device_is_an_error_while_tracing():
     with pytest.raises(DeviceError, match="device: cannot find 'nowhere'"):
         rune.jit(lambda x: rune.device_put(x, "nowhere"))(array(HOST))

@@ -85,13 +85,13 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_what_is_made_of_no_committed_array_is_free_on_the_cpu(name: str):
+def test_arrays_made_without_committed_arrays_are_uncommitted_on_the_cpu(name: str):
     assert where(MADE[name]()) == ("cpu:0", False)
 
 
 @pytest.mark.parametrize("device", ["cpu:0", OTHER])
 @pytest.mark.parametrize("name", COMPUTED)
-def test_what_is_computed_from_a_committed_array_is_committed_there(name: str, device: str):
+def test_a_result_computed_from_a_committed_array_is_committed_to_its_device(name: str, device: str):
     result = COMPUTED[name](rune.device_put(HOST, device))
 
     assert where(result) == (device, True)
@@ -150,14 +150,14 @@ def test_jit_with_a_device_moves_its_arguments_and_commits_its_results():
 # --- the default device -------------------------------------------------------------------------
 
 
-def test_in_the_scope_of_a_device_arrays_are_made_there_and_are_free():
+def test_in_the_scope_of_a_device_new_arrays_are_on_it_and_free():
     with rune.configure(device=OTHER):
         arrays = [rnp.ones(3), rnp.array(HOST), rnp.arange(3) + 1, rune.jit(rnp.sin)(rnp.ones(3))]
 
     assert [where(x) for x in arrays] == [(OTHER, False)] * 4
 
 
-def test_in_the_scope_of_a_device_free_arrays_from_outside_go_there():
+def test_in_the_scope_of_a_device_free_arrays_from_outside_move_to_it():
     x, f = free(), rune.jit(lambda v: v * 2.0)
     f(x)
 
@@ -194,11 +194,11 @@ def test_a_free_array_made_elsewhere_is_computed_with_on_the_default_device():
 def test_committed_arrays_on_different_devices_are_an_error_that_names_them(expect: Any):
     x, y = there(), rune.device_put(np.ones((2, 3), np.float32), "cpu")
 
-    with pytest.raises(DeviceError) as caught:
+    with pytest.raises(DeviceError) as error:
         _ = rnp.sum(x) + rnp.sum(y)
 
     expect(
-        str(caught.value).split("\nat ")[0],
+        str(error.value).split("\nat ")[0],
         """
         add: cannot combine arrays on different devices (f32[] on reference:0, f32[] on cpu:0)
         hint: each is committed to its device; move one with rune.device_put, or jit(device=...)
@@ -209,11 +209,11 @@ def test_committed_arrays_on_different_devices_are_an_error_that_names_them(expe
 def test_a_compiled_call_refuses_committed_arguments_on_different_devices(expect: Any):
     x, y = there(), rune.device_put(1.0, "cpu")
 
-    with pytest.raises(DeviceError) as caught:
+    with pytest.raises(DeviceError) as error:
         rune.jit(lambda a, b, c, d: a + b + c + d)(free(), x, y, x)
 
     expect(
-        str(caught.value).split("\n")[0],
+        str(error.value).split("\n")[0],
         """
         jit: cannot combine arrays on different devices (f32[3] on reference:0, f32*[] on cpu:0)
         """,
@@ -323,9 +323,9 @@ def test_a_donated_array_from_elsewhere_survives_and_its_copy_is_not_lent():
 def test_committing_an_array_does_not_lend_its_memory_twice(device: str):
     with rune.configure(device=device):
         x = rune.jit(lambda v: v * 1.0)(rnp.array(HOST))
-    committed = rune.device_put(x, device)
+    y = rune.device_put(x, device)
 
-    same(HOST + HOST, donating()(committed, HOST))
+    same(HOST + HOST, donating()(y, HOST))
 
     same(HOST, x)
 
@@ -333,7 +333,7 @@ def test_committing_an_array_does_not_lend_its_memory_twice(device: str):
 # --- other ways to hold an array ------------------------------------------------------------------
 
 
-def test_a_pickled_array_comes_back_free_on_the_cpu():
+def test_a_pickled_array_is_restored_free_on_the_cpu():
     result = pickle.loads(pickle.dumps(there()))
 
     assert where(result) == ("cpu:0", False)
@@ -365,11 +365,11 @@ def test_the_nan_check_looks_at_every_device():
 # --- a device for a block -----------------------------------------------------------------------
 
 
-def test_inside_a_device_block_new_arrays_are_there_and_free():
-    with rune.device(OTHER) as chosen:
+def test_inside_a_device_block_new_arrays_are_on_its_device_and_free():
+    with rune.device(OTHER) as device:
         places = {name: where(make()) for name, make in MADE.items()}
 
-    assert chosen.name == OTHER
+    assert device.name == OTHER
     assert places == dict.fromkeys(MADE, (OTHER, False))
 
 
@@ -390,7 +390,7 @@ def test_a_jitted_call_of_free_arrays_runs_on_the_device_of_the_block():
     assert (where(inside), where(f(x))) == ((OTHER, False), ("cpu:0", False))
 
 
-def test_a_committed_argument_goes_before_the_block():
+def test_a_committed_argument_takes_precedence_over_the_block():
     x = rune.device_put(HOST, "cpu")
 
     with rune.device(OTHER):
@@ -406,7 +406,7 @@ def test_blocks_nest_and_end_where_they_began():
     assert (inner, outer, where(rnp.zeros(2))) == (("cpu:0", False), (OTHER, False), ("cpu:0", False))
 
 
-def test_a_device_itself_serves_as_its_name():
+def test_a_device_may_be_passed_in_place_of_its_name():
     device = device_named(OTHER)
 
     with rune.device(device):
@@ -416,7 +416,7 @@ def test_a_device_itself_serves_as_its_name():
     assert rune.explain(rnp.sin, device=device)(free()).device == OTHER
 
 
-def test_a_block_for_a_device_that_is_not_there_is_refused_when_it_begins():
+def test_a_block_for_a_missing_device_is_refused_on_entry():
     with pytest.raises(DeviceError, match="cannot find 'nowhere'"), rune.device("nowhere"):
         pass
 
@@ -443,7 +443,7 @@ def test_every_device_counts_its_memory(device: Any):
 
 
 @pytest.mark.parametrize("count", [3, 1 << 10, 1 << 20])
-def test_the_cpu_counts_what_eager_operations_compute_each_piece_once(count: int):
+def test_the_cpu_counts_the_memory_of_eager_results_and_their_views_once(count: int):
     before = rune.memory_stats("cpu").live_bytes
     x = rnp.arange(count, dtype="float32") + 1
     views = x[1:], x.reshape(-1, 1), rune.device_put(x, "cpu")
@@ -456,7 +456,7 @@ def test_the_cpu_counts_what_eager_operations_compute_each_piece_once(count: int
     assert rune.memory_stats("cpu").live_bytes == before
 
 
-def test_the_cpu_counts_what_lives_and_what_waits_to_be_used_again():
+def test_the_cpu_counts_live_bytes_and_cached_bytes():
     before = rune.memory_stats("cpu")
     x = rune.jit(lambda: rnp.zeros(1 << 20))()
     during = rune.memory_stats("cpu")
@@ -478,7 +478,7 @@ def test_the_cpu_counts_what_lives_and_what_waits_to_be_used_again():
         lambda x: rune.device(3).__enter__(),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_neither_a_device_nor_its_name_is_refused(call: Any):
+def test_a_value_that_is_neither_a_device_nor_its_name_is_refused(call: Any):
     with pytest.raises(ArgumentError, match="device: cannot use int as a device"):
         call(array([1.0]))
 
@@ -486,10 +486,10 @@ def test_what_is_neither_a_device_nor_its_name_is_refused(call: Any):
 @pytest.mark.parametrize("way", ["jit", "vmap", "grad"])
 def test_a_traced_value_stays_one_when_it_is_fetched(way: str):
     def function(x: Any) -> Any:
-        fetched = rune.device_get({"x": x, "n": 3})
-        return fetched["x"] ** fetched["n"]
+        values = rune.device_get({"x": x, "n": 3})
+        return values["x"] ** values["n"]
 
-    # As JAX 0.10.2: a test may run a function on NumPy's arrays by fetching what comes.
+    # As in JAX 0.10.2: a test may run a function on NumPy arrays by fetching its arguments.
     answers = {
         "jit": lambda: rune.jit(function)(2.0),
         "vmap": lambda: rune.vmap(function)(rnp.asarray([2.0]))[0],

@@ -32,8 +32,8 @@ def test_each_stage_is_needed_by_a_program_that_moves_values_under_both_checks()
 
     with rune.configure(check_keys=True, check_nans=True):
         settings = rune.config.current()
-        needed = [stage.is_needed(program, settings, CPU) for stage in STAGES]
-        assert needed == [True, True, False, True]  # the third: it speaks of no mesh
+        needs = [stage.is_needed(program, settings, CPU) for stage in STAGES]
+        assert needs == [True, True, False, True]  # the third: it names no mesh
 
 
 def test_a_key_that_two_parts_use_is_used_twice():

@@ -67,7 +67,7 @@ def test_a_size_is_a_number_when_it_is_made_one():
 @pytest.mark.parametrize(
     "function", [lambda n: n * 0.5, lambda n: 0.5**n, lambda n: n**0.5, lambda n: 1 / n, lambda n: n & 1]
 )
-def test_a_size_is_no_number_before(function: Any):
+def test_a_size_is_not_a_number_before_the_call(function: Any):
     with pytest.raises(TypeError, match=r"cannot compute with n and .*\n.*rune.numpy.asarray"):
         rune.jit(lambda x: x * function(x.shape[0]), dims={"n": RANGE})(ones(5))
 
@@ -75,7 +75,7 @@ def test_a_size_is_no_number_before(function: Any):
 @pytest.mark.parametrize(
     ("function", "hint"), [(range, "rune.fori_loop"), (int, "as it is"), (float, "asarray"), (bool, "range decides")]
 )
-def test_what_needs_the_value_of_a_size_says_what_to_write(function: Any, hint: str):
+def test_an_error_about_the_value_of_a_size_says_what_to_write(function: Any, hint: str):
     f = rune.jit(lambda x: function(x.shape[0]), dims={"n": RANGE})
 
     with pytest.raises(DimensionError, match=rf"of a dimension \(n; n in 1..64\)\n.*{hint}"):

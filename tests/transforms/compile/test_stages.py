@@ -22,9 +22,9 @@ def function(x: Any, scale: float = 2.0) -> dict[str, Any]:
 
 
 def test_compiled_code_gives_what_a_call_gives():
-    compiled = function.lower(X, 3.0).compile()
+    executable = function.lower(X, 3.0).compile()
 
-    results, expected = compiled(X, 3.0), function(X, 3.0)
+    results, expected = executable(X, 3.0), function(X, 3.0)
 
     np.testing.assert_array_equal(results["sum"], expected["sum"])
     np.testing.assert_array_equal(results["row"], expected["row"])
@@ -33,20 +33,20 @@ def test_compiled_code_gives_what_a_call_gives():
 def test_types_are_enough_to_compile():
     struct = rune.ShapeDtypeStruct((7,), "f32")
 
-    compiled = function.trace(struct, rune.ShapeDtypeStruct((), "f32")).lower().compile()
+    executable = function.trace(struct, rune.ShapeDtypeStruct((), "f32")).lower().compile()
 
-    np.testing.assert_allclose(compiled(X, rnp.float32(1))["sum"], 21)
+    np.testing.assert_allclose(executable(X, rnp.float32(1))["sum"], 21)
 
 
 def test_the_stages_share_one_trace_with_calls():
     traces = []
-    jitted = rune.jit(lambda x: traces.append(1) or x + 1)
+    successor = rune.jit(lambda x: traces.append(1) or x + 1)
 
-    jitted.lower(X).compile()(X)
-    jitted(X)
+    successor.lower(X).compile()(X)
+    successor(X)
 
     assert traces == [1]
-    assert jitted._cache_size() == 1
+    assert successor._cache_size() == 1
 
 
 def test_a_number_in_place_of_an_array_runs_the_same_code():
@@ -66,7 +66,7 @@ def test_options_of_another_compiler_are_refused():
         function.lower(X).compile({"xla_flag": 1})
 
 
-def test_every_stage_knows_arguments_and_results():
+def test_every_stage_describes_its_arguments_and_results():
     for stage in (function.trace(X, scale=1.0), function.lower(X, scale=1.0), function.lower(X, scale=1.0).compile()):
         assert stage.fun_name == "function"
         assert stage.in_tree == rune.tree.structure(((0,), {"scale": 0}))
@@ -78,22 +78,22 @@ def test_every_stage_knows_arguments_and_results():
 
 
 def test_donated_arguments_are_noted():
-    traced = rune.jit(lambda x, y: x + y, donate_argnums=1).trace(X, X)
+    trace = rune.jit(lambda x, y: x + y, donate_argnums=1).trace(X, X)
 
-    assert traced.donate_argnums == (1,)
-    assert [a.donated for a in traced.args_info[0]] == [False, True]
-    assert traced.lower().compile().memory_analysis().alias_size_in_bytes == 28
+    assert trace.donate_argnums == (1,)
+    assert [a.donated for a in trace.args_info[0]] == [False, True]
+    assert trace.lower().compile().memory_analysis().alias_size_in_bytes == 28
 
 
 def test_static_arguments_are_left_out_of_calls():
-    jitted = rune.jit(lambda x, n, y: x * n + y, static_argnums=1)
+    scale = rune.jit(lambda x, n, y: x * n + y, static_argnums=1)
 
-    compiled = jitted.lower(2.0, 3, 4.0).compile()
+    executable = scale.lower(2.0, 3, 4.0).compile()
 
-    assert compiled(2.0, 4.0) == 10
+    assert executable(2.0, 4.0) == 10
 
 
-def test_a_program_is_shown_with_what_it_closes_over():
+def test_a_traced_program_lists_the_arrays_it_closes_over():
     row = rnp.arange(3.0) + 1
 
     program = rune.jit(lambda x: x * row).trace(2.0).jaxpr
@@ -103,12 +103,12 @@ def test_a_program_is_shown_with_what_it_closes_over():
 
 
 def test_costs_and_memory_are_those_of_one_run():
-    compiled = rune.jit(lambda x: x + 1).lower(X).compile()
+    executable = rune.jit(lambda x: x + 1).lower(X).compile()
 
-    assert compiled.cost_analysis() == {"flops": 7.0, "bytes accessed": 56.0}
-    memory = compiled.memory_analysis()
+    assert executable.cost_analysis() == {"flops": 7.0, "bytes accessed": 56.0}
+    memory = executable.memory_analysis()
     assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (28, 28)
-    assert memory.generated_code_size_in_bytes == len(compiled.as_text()) > 0
+    assert memory.generated_code_size_in_bytes == len(executable.as_text()) > 0
 
 
 def test_all_that_is_held_at_once_is_the_peak():
@@ -119,10 +119,10 @@ def test_all_that_is_held_at_once_is_the_peak():
 
 @pytest.mark.parametrize("size", [1, 7, 13])
 def test_costs_of_symbolic_sizes_are_those_of_the_arguments(size: int):
-    compiled = rune.jit(lambda x: x + 1, dims={"n": (1, 64)}).lower(rnp.ones(size)).compile()
+    executable = rune.jit(lambda x: x + 1, dims={"n": (1, 64)}).lower(rnp.ones(size)).compile()
 
-    assert compiled.cost_analysis() == {"flops": 1.0 * size, "bytes accessed": 8.0 * size}
-    assert compiled.memory_analysis().argument_size_in_bytes == 4 * size
+    assert executable.cost_analysis() == {"flops": 1.0 * size, "bytes accessed": 8.0 * size}
+    assert executable.memory_analysis().argument_size_in_bytes == 4 * size
 
 
 def test_costs_in_numbers_need_sizes_in_numbers():
@@ -133,34 +133,34 @@ def test_costs_in_numbers_need_sizes_in_numbers():
 
 
 def test_compiled_code_knows_where_arguments_and_results_are():
-    compiled = function.lower(X, scale=1.0).compile()
+    executable = function.lower(X, scale=1.0).compile()
 
-    here = SingleDeviceSharding("cpu")
-    assert compiled.input_shardings == ((here,), {"scale": here})
-    assert compiled.output_shardings == {"sum": here, "row": here}
+    sharding = SingleDeviceSharding("cpu")
+    assert executable.input_shardings == ((sharding,), {"scale": sharding})
+    assert executable.output_shardings == {"sum": sharding, "row": sharding}
 
 
 def test_forgotten_traces_are_made_again():
     traces = []
-    jitted = rune.jit(lambda x: traces.append(1) or x + 1)
-    jitted(X)
+    successor = rune.jit(lambda x: traces.append(1) or x + 1)
+    successor(X)
 
-    jitted.clear_cache()
+    successor.clear_cache()
 
-    assert jitted._cache_size() == 0
-    assert jitted.eval_shape(X) == rune.ShapeDtypeStruct((7,), "f32")
+    assert successor._cache_size() == 0
+    assert successor.eval_shape(X) == rune.ShapeDtypeStruct((7,), "f32")
     assert len(traces) == 2
 
 
 def test_a_lowered_program_is_shown_in_runes_language():
-    lowered = function.lower(X)
+    lowering = function.lower(X)
 
-    assert lowered.as_text().startswith("program function(")
-    assert "test_stages.py" in lowered.as_text(debug_info=True)
+    assert lowering.as_text().startswith("program function(")
+    assert "test_stages.py" in lowering.as_text(debug_info=True)
     with pytest.raises(TypeError, match="as_text: cannot write 'stablehlo'"):
-        lowered.as_text("stablehlo")
+        lowering.as_text("stablehlo")
     with pytest.raises(TypeError, match="compiler_ir: cannot give a module of XLA's"):
-        lowered.compiler_ir()
+        lowering.compiler_ir()
 
 
 @pytest.mark.parametrize(
@@ -172,17 +172,17 @@ def test_a_lowered_program_is_shown_in_runes_language():
     ],
 )
 def test_compiled_code_refuses_other_arguments(args: tuple, why: str):
-    compiled = function.lower(X, 1.0).compile()
+    executable = function.lower(X, 1.0).compile()
 
     with pytest.raises(TypeError, match=why):
-        compiled(*args)
+        executable(*args)
 
 
 def test_compiled_code_is_not_transformed():
-    compiled = rune.jit(rnp.sin).lower(1.0).compile()
+    executable = rune.jit(rnp.sin).lower(1.0).compile()
 
     with pytest.raises(TypeError, match="cannot transform sin"):
-        rune.grad(compiled)(1.0)
+        rune.grad(executable)(1.0)
 
 
 def test_shapes_are_evaluated_without_running():
@@ -190,11 +190,11 @@ def test_shapes_are_evaluated_without_running():
 
 
 def test_an_inlined_function_leaves_no_call():
-    inlined = rune.make_jaxpr(rune.jit(rnp.sin, inline=True))(1.0)
-    called = rune.make_jaxpr(rune.jit(rnp.sin))(1.0)
+    without_call = rune.make_jaxpr(rune.jit(rnp.sin, inline=True))(1.0)
+    with_call = rune.make_jaxpr(rune.jit(rnp.sin))(1.0)
 
-    assert [e.primitive.name for e in inlined.eqns] == ["sin"]
-    assert [e.primitive.name for e in called.eqns] == ["jit"]
+    assert [e.primitive.name for e in without_call.eqns] == ["sin"]
+    assert [e.primitive.name for e in with_call.eqns] == ["jit"]
     assert rune.jit(rnp.sin, inline=True)(0.0) == 0
 
 
@@ -209,22 +209,22 @@ def test_arguments_of_jax_are_taken_at_their_defaults_and_others_refused():
 
 
 def test_without_jit_the_function_itself_runs():
-    jitted = rune.jit(lambda x: type(x) is rune.Array)
-    calls = [jitted(X) for _ in range(4)]  # the later ones by native code
+    is_eager = rune.jit(lambda x: type(x) is rune.Array)
+    calls = [is_eager(X) for _ in range(4)]  # the later ones by native code
 
     with rune.disable_jit():
-        inside = [jitted(X), rune.jit(lambda x, n: type(x) is rune.Array, static_argnums=1)(X, 2)]
+        inside = [is_eager(X), rune.jit(lambda x, n: type(x) is rune.Array, static_argnums=1)(X, 2)]
 
     assert (calls, inside) == ([False] * 4, [True, True])
-    assert not jitted(X)
+    assert not is_eager(X)
 
 
 def test_traces_and_compilations_are_logged(caplog: pytest.LogCaptureFixture):
-    jitted = rune.jit(lambda x: x - 5.0)
+    program = rune.jit(lambda x: x - 5.0)
 
     with rune.log_compiles():
-        jitted(X)
-        jitted(X)
+        program(X)
+        program(X)
 
     assert [r.getMessage() for r in caplog.records if r.name == "rune"] == [
         "jit: traces lambda for (f32[7])",
@@ -243,9 +243,9 @@ def add_to(ref: Any, x: Any) -> Any:
 def test_compiled_code_writes_to_the_references_of_a_call():
     ref = rune.new_ref(rnp.arange(3.0))
 
-    compiled = rune.jit(add_to).lower(ref, 2.0).compile()
+    executable = rune.jit(add_to).lower(ref, 2.0).compile()
 
-    assert [float(compiled(ref, 2.0)), float(compiled(ref, 3.0))] == [4.0, 10.0]
+    assert [float(executable(ref, 2.0)), float(executable(ref, 3.0))] == [4.0, 10.0]
     np.testing.assert_array_equal(ref[...], [5.0, 6.0, 7.0])
 
 
@@ -260,17 +260,17 @@ def test_tracing_writes_to_no_reference():
 
 
 def test_a_function_that_closes_over_a_reference_is_traced_without_writing_it():
-    beside = rune.new_ref(rnp.ones(2))
+    ref = rune.new_ref(rnp.ones(2))
 
     def add_beside(x: Any) -> Any:
-        beside[0] = x
-        return beside[...] + x
+        ref[0] = x
+        return ref[...] + x
 
     stage = rune.jit(add_beside).trace(3.0)
-    np.testing.assert_array_equal(beside[...], [1.0, 1.0])
+    np.testing.assert_array_equal(ref[...], [1.0, 1.0])
 
     np.testing.assert_array_equal(stage.lower().compile()(4.0), [8.0, 5.0])
-    np.testing.assert_array_equal(beside[...], [4.0, 1.0])
+    np.testing.assert_array_equal(ref[...], [4.0, 1.0])
 
 
 def test_a_program_gives_the_last_values_of_its_references_after_the_result():

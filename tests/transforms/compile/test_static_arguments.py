@@ -1,4 +1,4 @@
-"""Arguments that jit is told of by number or by name: only those that a function can be given."""
+"""Arguments that jit takes by number or by name: only those that the function has."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_numbers_and_names_together_say_all():
     assert [bool(v) for v in f(1.0, a=2, b=3)] == [True, False]
 
 
-def test_a_name_is_no_position_of_a_function_that_only_seems_to_have_it():
+def test_a_name_is_not_matched_to_a_position_by_a_misleading_signature():
     def inner(x: float, mode: str) -> float:
         return x if mode == "same" else -x
 

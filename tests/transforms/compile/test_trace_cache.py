@@ -52,7 +52,7 @@ def test_a_function_that_is_jitted_in_every_call_is_traced_and_compiled_once():
 
 
 @pytest.mark.parametrize("transform", [rune.grad, rune.value_and_grad, rune.jacrev, rune.vmap])
-def test_what_is_derived_of_it_is_made_once_too(transform):
+def test_its_transformations_are_traced_once_too(transform):
     x = np.ones(3, np.float32) if transform is rune.vmap else 3.0
     first = seen(lambda: transform(rune.jit(double)), calls=1, x=x)
     more = seen(lambda: transform(rune.jit(double)), x=x)
@@ -70,11 +70,11 @@ def test_one_partial_object_is_one_function_and_each_new_one_another():
 
 def test_a_bound_method_is_its_equals_function_while_one_is_held():
     scale, other = Scale(2.0), Scale(3.0)
-    jitted = rune.jit(scale.apply)
+    method = rune.jit(scale.apply)
 
     assert seen(lambda: rune.jit(scale.apply)).traces == 1
     assert rune.jit(other.apply)(2.0) == 6
-    assert jitted(2.0) == 4
+    assert method(2.0) == 4
 
 
 def test_a_callable_object_is_a_function():
@@ -130,15 +130,15 @@ def test_a_cache_that_is_cleared_is_the_functions():
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, rune.grad])
-def test_a_dropped_function_and_all_that_was_made_of_it_is_gone(transform):
+def test_dropping_a_function_frees_all_that_was_made_from_it(transform):
     def run():
         def f(x):
             return x * 2.0 + 1.0
 
-        jitted = rune.jit(f)
+        wrapper = rune.jit(f)
         for _ in range(4):
-            transform(jitted)(3.0)
-        return weakref.ref(f), weakref.ref(jitted), weakref.ref(jitted.program(3.0))
+            transform(wrapper)(3.0)
+        return weakref.ref(f), weakref.ref(wrapper), weakref.ref(wrapper.program(3.0))
 
     references = run()
     gc.collect()
@@ -146,13 +146,13 @@ def test_a_dropped_function_and_all_that_was_made_of_it_is_gone(transform):
     assert [r() for r in references] == [None, None, None]
 
 
-def test_the_bytes_that_are_counted_come_back_to_where_they_were():
+def test_the_byte_count_returns_to_its_initial_value():
     gc.collect()
     before = traces.compiled_bytes()
-    jitted = [rune.jit(lambda x, k=k: x + k) for k in range(10)]
-    assert [float(f(1.0)) for f in jitted] == [1.0 + k for k in range(10)]
+    functions = [rune.jit(lambda x, k=k: x + k) for k in range(10)]
+    assert [float(f(1.0)) for f in functions] == [1.0 + k for k in range(10)]
     assert traces.compiled_bytes() >= before + 10 * traces.TRACE_BYTES
-    del jitted
+    del functions
     gc.collect()
 
     assert traces.compiled_bytes() == before
@@ -172,12 +172,12 @@ def test_static_values_without_end_are_bounded_and_evicted_ones_compile_again():
     assert counts.evictions > 20
     assert f.cache_size() == 100 - counts.evictions
 
-    with rune.counting() as again:
+    with rune.counting() as recompilation:
         assert f(2.0, 0) == 0
-    assert again.traces == again.compiles == 1
+    assert recompilation.traces == recompilation.compiles == 1
 
 
-def test_what_is_called_all_the_time_stays():
+def test_a_trace_in_constant_use_is_not_evicted():
     f, often = rune.jit(double, static_argnums=1), rune.jit(lambda x: x - 1)
     limit = traces.compiled_bytes() + (4 << 20)
     with rune.configure(compiled_bytes=limit):
@@ -199,7 +199,7 @@ def test_a_program_that_is_evicted_while_others_call_it_stays_right():
                 value = k % 23
                 if float(f(2.0, value)) != 2 * value:
                     wrong.append(value)
-        except Exception as error:  # told by the thread that started this one
+        except Exception as error:  # set by the thread that started this one
             errors.append(error)
 
     setting = rune.configure(compiled_bytes=traces.compiled_bytes() + (1 << 20))
@@ -235,7 +235,7 @@ def test_memory_is_given_back_to_the_system():
     before = resident()
     for k in range(10, 90):
         f(np.ones(k + 1, np.float32))
-    grown = resident() - before
+    growth = resident() - before
     rune.clear_caches()
 
-    assert resident() - before < max(0.6 * grown, 2 << 20)
+    assert resident() - before < max(0.6 * growth, 2 << 20)

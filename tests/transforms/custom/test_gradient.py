@@ -1,4 +1,4 @@
-"""custom_gradient and linear_call: derivatives that the user says, under every transformation."""
+"""custom_gradient and linear_call: derivatives given by the user, under every transformation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_value_is_the_first_of_the_pair():
         rune.vmap(rune.jit(rune.grad(rune.jit(cubed)))),
     ],
 )
-def test_the_gradient_is_what_the_second_says(transform: Any):
+def test_the_gradient_is_the_one_that_the_second_function_defines(transform: Any):
     np.testing.assert_allclose(transform(X), 10 * X**2, rtol=1e-6)
 
 
@@ -53,7 +53,7 @@ def test_several_arguments_have_a_cotangent_each():
     assert gradients == (2.0, {"y": 3.0})
 
 
-def test_what_is_no_pair_is_refused():
+def test_a_result_that_is_not_a_pair_is_refused():
     with pytest.raises(TypeError, match="custom_gradient: cannot use what lambda gives"):
         rune.custom_gradient(lambda x: x)(1.0)
 
@@ -126,6 +126,6 @@ def test_python_numbers_are_residuals_and_results_of_a_custom_vjp():
     np.testing.assert_allclose(rune.jit(rune.vmap(rune.grad(function)))(X), [12] * 5)
 
 
-def test_a_function_with_a_rule_has_to_say_how_it_is_called():
+def test_a_function_with_a_rule_must_have_a_signature():
     with pytest.raises(NotImplementedError, match="CustomFunction"):
         CustomFunction(rnp.sin)(X)

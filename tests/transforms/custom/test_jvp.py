@@ -28,7 +28,7 @@ F32 = "f32, other order of operations"
 
 @rune.custom_jvp
 def wave(x: Any, y: Any) -> Any:
-    """sin(x) y, whose derivative with respect to x is said to be ten times what it is."""
+    """sin(x) y, whose rule gives ten times its derivative with respect to x."""
     return rnp.sin(x) * y
 
 
@@ -40,9 +40,9 @@ def _wave_rule(primals: Any, tangents: Any) -> Any:
 
 def honest(function: Callable[..., Any], jvp: Callable[..., Any]) -> Any:
     """A function of one argument with its true derivative as the rule."""
-    wrapped = rune.custom_jvp(function)
-    wrapped.defjvps(jvp)
-    return wrapped
+    operation = rune.custom_jvp(function)
+    operation.defjvps(jvp)
+    return operation
 
 
 # --- what a rule means --------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def test_without_a_derivative_the_function_itself_runs():
     near(np.sin(np.asarray(X)) * 2.0, wave(X, 2.0), relative=1e-6, why=F32)
 
 
-def test_jvp_asks_the_rule():
+def test_jvp_calls_the_rule():
     value, tangent = rune.jvp(wave, (1.0, 2.0), (1.0, 0.0))
 
     near(2 * np.sin(1.0), value, relative=1e-6, why=F32)
@@ -66,7 +66,7 @@ def test_grad_transposes_the_rule():
     near(np.sin(1.0), dy, relative=1e-6, why=F32)
 
 
-def test_a_second_derivative_asks_the_rule_twice():
+def test_a_second_derivative_calls_the_rule_twice():
     # The rule's own 10 cos(x) y is differentiated by the rules of cos and mul.
     near(-20 * np.sin(1.0), rune.grad(rune.grad(wave))(1.0, 2.0), relative=1e-6, why=F32)
 
@@ -112,7 +112,7 @@ def test_the_rule_survives_vmap_in_every_order(name: str):
     near(20 * np.cos(np.asarray(X)), LANES[name](wave)(X, 2.0), relative=1e-5, why=F32)
 
 
-def test_what_lanes_share_gets_the_sum_of_their_derivatives():
+def test_a_value_shared_by_lanes_gets_the_sum_of_their_derivatives():
     gradient = rune.grad(lambda y: rune.jit(rune.vmap(wave, (0, None)))(X, y).sum())(2.0)
 
     near(np.sin(np.asarray(X)).sum(), gradient, relative=1e-6, why=F32)
@@ -153,7 +153,7 @@ def test_trees_of_arguments_and_results_reach_the_rule_as_they_are():
     assert (float(gradient["a"]), float(gradient["b"][0])) == (5.0, 1.0)
 
 
-def test_zero_tangents_are_arrays_unless_symbolic_zeros_are_asked_for():
+def test_zero_tangents_are_arrays_unless_symbolic_zeros_are_requested():
     tangents_of_y: list[Any] = []
 
     def rule(primals: Any, tangents: Any) -> Any:
@@ -341,7 +341,7 @@ def test_a_closed_over_value_cannot_be_differentiated(wrap: Any):
 
 
 class Scaled:
-    """A model whose method has a rule that says nothing of its weight."""
+    """A model whose method has a rule without a derivative for its weight."""
 
     def __init__(self, weight: Any):
         self.layers = [{"weight": weight}]
@@ -369,9 +369,9 @@ def wave_like_of(weight: Callable[[], Any]) -> Any:
 
 def ruled(function: Any) -> Any:
     """A function with the identity's rule."""
-    wrapped = rune.custom_jvp(function)
-    wrapped.defjvp(lambda p, t: (p[0], t[0]))
-    return wrapped
+    operation = rune.custom_jvp(function)
+    operation.defjvp(lambda p, t: (p[0], t[0]))
+    return operation
 
 
 @pytest.mark.parametrize("name", HIDING)
@@ -417,7 +417,7 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "rule", "message"), WRONG, ids=[w[0] for w in WRONG])
-def test_a_rule_that_gives_something_else_is_refused(name: str, rule: Any, message: str):
+def test_a_rule_that_returns_something_else_is_refused(name: str, rule: Any, message: str):
     function = rune.custom_jvp(lambda x: x * 2.0)
     function.defjvp(rule)
 
@@ -464,7 +464,7 @@ def test_a_rule_that_solves_a_system_of_its_tangent_is_refused_where_it_is_trans
         rune.grad(lambda x: rnp.sum(_with_rule(diagonal)(x)))(array([1.0, 2.0]))
 
 
-def test_a_rule_whose_loop_runs_as_long_as_its_tangent_says_is_refused_where_it_is_transposed():
+def test_a_rule_whose_loop_length_depends_on_its_tangent_cannot_be_transposed():
     def loop(t: Any) -> Any:
         return lax.while_loop(lambda s: s[1] < 3.0, lambda s: (s[0], s[1] + s[0]), (t, t))[1]
 

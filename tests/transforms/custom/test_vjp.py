@@ -27,7 +27,7 @@ F32 = "f32, other order of operations"
 
 @rune.custom_vjp
 def wave(x: Any, y: Any) -> Any:
-    """sin(x) y, whose derivative with respect to x is said to be ten times what it is."""
+    """sin(x) y, whose rule gives ten times its derivative with respect to x."""
     return rnp.sin(x) * y
 
 
@@ -45,9 +45,9 @@ wave.defvjp(_forward, _backward)
 
 def with_rules(function: Any, fwd: Any, bwd: Any, **options: Any) -> Any:
     """A custom_vjp function."""
-    wrapped = rune.custom_vjp(function, **options)
-    wrapped.defvjp(fwd, bwd)
-    return wrapped
+    operation = rune.custom_vjp(function, **options)
+    operation.defvjp(fwd, bwd)
+    return operation
 
 
 # --- what the rules mean ------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_without_a_derivative_the_function_itself_runs():
     assert ran == ["function", "fwd"]
 
 
-def test_grad_asks_bwd():
+def test_grad_calls_bwd():
     dx, dy = rune.grad(wave, argnums=(0, 1))(1.0, 2.0)
 
     near(20 * np.cos(1.0), dx, relative=1e-6, why=F32)
@@ -111,14 +111,14 @@ def test_the_rules_survive_vmap_in_every_order(name: str):
     near(20 * np.cos(np.asarray(X)), LANES[name](wave)(X, 2.0), relative=1e-5, why=F32)
 
 
-def test_what_lanes_share_gets_the_sum_of_their_cotangents():
-    for each in (over_x(wave), rune.jit(over_x(wave))):
-        gradient = rune.grad(total(each), argnums=1)(X, 2.0)
+def test_a_value_shared_by_lanes_gets_the_sum_of_their_cotangents():
+    for lanes in (over_x(wave), rune.jit(over_x(wave))):
+        gradient = rune.grad(total(lanes), argnums=1)(X, 2.0)
         near(np.sin(np.asarray(X)).sum(), gradient, relative=1e-6, why=F32)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_what_a_rule_says_for_all_lanes_counts_once_as_in_jax(wrap: Any):
+def test_a_rules_cotangent_without_lanes_counts_once_as_in_jax(wrap: Any):
     function = with_rules(lambda x, y: x * y, lambda x, y: (x * y, y), lambda y, ct: (ct, 2.0 * y))
     once, twice = over_x(function), over_x(over_x(function))
 
@@ -183,7 +183,7 @@ ABSENT: dict[str, Any] = {
 
 @pytest.mark.parametrize("absent", ABSENT)
 @pytest.mark.parametrize("is_first", [True, False])
-def test_an_argument_that_is_none_has_no_cotangent(absent: str, is_first: bool):
+def test_a_none_argument_has_no_cotangent(absent: str, is_first: bool):
     argument, cotangent = ABSENT[absent]
 
     def ordered(x: Any, other: Any) -> tuple[Any, Any]:
@@ -203,7 +203,7 @@ def test_an_argument_that_is_none_has_no_cotangent(absent: str, is_first: bool):
     same(np.full(3, 10.0, np.float32), rune.vmap(rune.grad(call))(X))
 
 
-def test_the_cotangent_of_an_integer_argument_is_float0_whatever_bwd_gives():
+def test_the_cotangent_of_an_integer_argument_is_float0_for_any_result_of_bwd():
     function = with_rules(lambda x, n: x * n, lambda x, n: (x * n, n), lambda n, ct: (ct * 100.0, None))
 
     dx, dn = rune.vjp(function, 2.0, 3)[1](1.0)
@@ -261,22 +261,22 @@ def test_bwd_is_asked_if_the_result_depends_on_its_function_though_a_later_rule_
     assert float(rune.jit(derivative)(5.0, 3.0)) == expected
 
 
-def test_symbolic_zeros_say_what_is_perturbed_and_what_is_zero():
-    perturbed: list[Any] = []
+def test_symbolic_zeros_mark_perturbed_inputs_and_zero_cotangents():
+    flags: list[Any] = []
 
     def fwd(x: Any, y: Any) -> Any:
-        perturbed.append((x.perturbed, y.perturbed))
+        flags.append((x.perturbed, y.perturbed))
         return (x.value * 2.0, y.value * 3.0), None
 
     def bwd(_: Any, cts: Any) -> Any:
-        perturbed.append(isinstance(cts[1], rune.SymbolicZero))
+        flags.append(isinstance(cts[1], rune.SymbolicZero))
         return cts[0] * 2.0, None
 
     function = rune.custom_vjp(lambda x, y: (x * 2.0, y * 3.0))
     function.defvjp(fwd, bwd, symbolic_zeros=True)
 
     assert float(rune.grad(lambda x: function(x, 1.0)[0])(1.0)) == 2.0
-    assert perturbed == [(True, False), True]
+    assert flags == [(True, False), True]
 
 
 def test_arguments_that_are_not_differentiated_come_first_in_bwd():
@@ -286,8 +286,8 @@ def test_arguments_that_are_not_differentiated_come_first_in_bwd():
     function = with_rules(lambda f, x: f(x), lambda f, x: (f(x), x), bwd, nondiff_argnums=(0,))
     by_name = with_rules(lambda f, x: f(x), lambda f, x: (f(x), x), bwd, nondiff_argnames="f")
 
-    for each in (function, by_name):
-        near(7 * np.sin(1.0), rune.grad(each, argnums=1)(rnp.sin, 1.0), relative=1e-6, why=F32)
+    for variant in (function, by_name):
+        near(7 * np.sin(1.0), rune.grad(variant, argnums=1)(rnp.sin, 1.0), relative=1e-6, why=F32)
 
 
 def test_bwd_may_close_over_arrays_in_compiled_code():
@@ -328,7 +328,7 @@ def test_a_closed_over_value_cannot_be_differentiated(wrap: Any):
 
 def test_closure_convert_makes_it_an_argument():
     def solved(y: Any) -> Any:
-        converted, hidden = rune.closure_convert(lambda x: x * y, 1.0)
+        closed_form, captures = rune.closure_convert(lambda x: x * y, 1.0)
 
         @functools.partial(rune.custom_vjp, nondiff_argnums=(0,))
         def apply(f: Any, x: Any, *values: Any) -> Any:
@@ -338,7 +338,7 @@ def test_closure_convert_makes_it_an_argument():
             lambda f, x, *values: (f(x, *values), (x, values)),
             lambda f, residuals, ct: (ct * residuals[1][0], *(ct * residuals[0] for _ in residuals[1])),
         )
-        return apply(converted, 2.0, *hidden)
+        return apply(closed_form, 2.0, *captures)
 
     assert float(rune.grad(solved)(3.0)) == 2.0
 
@@ -391,7 +391,7 @@ WRONG: list[tuple[str, Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "fwd", "bwd", "message"), WRONG, ids=[w[0] for w in WRONG])
-def test_a_rule_that_gives_something_else_is_refused(name: str, fwd: Any, bwd: Any, message: str):
+def test_a_rule_that_returns_something_else_is_refused(name: str, fwd: Any, bwd: Any, message: str):
     function = with_rules(
         lambda p: p["a"] * 2.0, fwd or (lambda p: (p["a"] * 2.0, None)), bwd or (lambda r, ct: ({"a": ct},))
     )
@@ -407,7 +407,7 @@ def test_fwd_must_give_what_the_function_gives():
         rune.grad(lambda x: rune.jit(function)(x))(1.0)
 
 
-def test_what_a_checkpoint_may_drop_of_a_rule_is_a_request():
+def test_optimize_remat_changes_no_gradient():
     function = rune.custom_vjp(rnp.sin)
     function.defvjp(lambda x: (rnp.sin(x), x), lambda x, ct: (3.0 * ct * rnp.cos(x),), optimize_remat=True)
 
@@ -443,7 +443,7 @@ def test_a_rule_keeps_no_argument_of_the_call_alive():
     assert rule.arguments.leaves == []
 
 
-def test_a_traced_value_cannot_stand_where_nothing_is_differentiated():
+def test_a_traced_value_cannot_be_a_nondifferentiated_argument():
     function = with_rules(lambda n, x: x * n, lambda n, x: (x * n, None), lambda n, _, ct: (ct,), nondiff_argnums=(0,))
 
     with pytest.raises(TransformError, match="cannot take a traced value as argument 0"):

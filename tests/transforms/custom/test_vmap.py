@@ -42,7 +42,7 @@ def test_without_lanes_the_function_runs():
 @pytest.mark.parametrize(
     "transform", [rune.vmap, lambda f, a: rune.jit(rune.vmap(f, a)), lambda f, a: rune.vmap(rune.jit(f), a)]
 )
-def test_on_lanes_the_rule_runs(transform: Any):
+def test_the_batching_rule_runs_on_lanes(transform: Any):
     function, calls = with_rule()
 
     lanes = transform(function, (0, None))(X, 2.0)
@@ -51,7 +51,7 @@ def test_on_lanes_the_rule_runs(transform: Any):
     assert calls == [(5, [True, False], (5,), ())]
 
 
-def test_the_innermost_of_two_vmaps_asks_the_rule():
+def test_the_innermost_of_two_vmaps_calls_the_rule():
     function, calls = with_rule()
 
     lanes = rune.vmap(rune.vmap(function, (0, None)), (None, 0))(X, X[:3])

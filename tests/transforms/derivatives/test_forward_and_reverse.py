@@ -200,7 +200,7 @@ def test_grad_of_a_python_integer_is_an_error():
         rune.grad(lambda x: x * 1.0)(3)
 
 
-def test_grad_of_a_result_that_is_no_scalar_is_an_error():
+def test_grad_of_a_result_that_is_not_a_scalar_is_an_error():
     with pytest.raises(TransformError, match=r"a result f32\[3\] \(scalar required\)"):
         rune.grad(lambda x: x * x)(X)
 
@@ -241,7 +241,7 @@ def test_cotangents_must_match_their_outputs():
         pull(X)
 
 
-def test_what_is_no_function_is_an_error():
+def test_transforming_a_value_that_is_not_a_function_is_an_error():
     with pytest.raises(TransformError, match="cannot transform float"):
         rune.grad(3.0)  # type: ignore[arg-type]
 

@@ -48,7 +48,7 @@ def test_jacobian_takes_the_cheaper_mode(shape: tuple[int, int]):
     near(rune.jacrev(function)(x), rune.jacobian(function)(x), relative=1e-5, why="other sums")
 
 
-def test_jacobian_takes_the_mode_that_is_asked_for():
+def test_jacobian_takes_the_requested_mode():
     def total(v: Any) -> Any:
         return rnp.sin(v).sum()
 
@@ -58,7 +58,7 @@ def test_jacobian_takes_the_mode_that_is_asked_for():
         rune.jacobian(total, mode="sideways")  # type: ignore[arg-type]
 
 
-def test_jacobian_takes_reverse_mode_for_what_has_no_other():
+def test_jacobian_takes_reverse_mode_for_functions_without_forward_mode():
     function = rune.custom_vjp(lambda x: rnp.stack([x, x]))
     function.defvjp(lambda x: (rnp.stack([x, x]), None), lambda _, ct: (ct.sum(),))
 
@@ -125,8 +125,8 @@ def test_hvp_of_several_arguments_is_a_tuple_and_agrees_with_differences():
 
     product = rune.hvp(function, as_args(point), as_args(direction))
 
-    ahead, behind = gradient(*as_args(shifted(STEP))), gradient(*as_args(shifted(-STEP)))
-    expected = rune.tree.map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * STEP), ahead, behind)
+    upper, lower = gradient(*as_args(shifted(STEP))), gradient(*as_args(shifted(-STEP)))
+    expected = rune.tree.map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * STEP), upper, lower)
     near(expected, product, relative=1e-6, why=WHY)
 
 
@@ -188,7 +188,7 @@ NOT_ASKED_FOR: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "call", "why"), NOT_ASKED_FOR, ids=[n[0] for n in NOT_ASKED_FOR])
-def test_what_has_two_meanings_must_be_asked_for(name: str, call: Any, why: str):
+def test_a_complex_derivative_with_two_meanings_must_be_requested(name: str, call: Any, why: str):
     with pytest.raises(TransformError, match=why):
         call()
 

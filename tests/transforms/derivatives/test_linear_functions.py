@@ -1,6 +1,6 @@
 """What vjp and linearize return is a tree: it leaves jit, vmap and scan, and enters them.
 
-The leaves are the residuals. Values are held against cosine, which NumPy knows.
+The leaves are the residuals. Values are compared with NumPy's cosine.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def test_its_leaves_are_its_residuals(make: Any):
 
 @EITHER
 def test_it_leaves_jit(make: Any):
-    jitted = rune.jit(make)
+    program = rune.jit(make)
     for _ in range(4):  # the last of them natively
-        close(np.cos(X), applied(jitted(X), rnp.ones(5)), ulps=2, why="one cosine")
+        close(np.cos(X), applied(program(X), rnp.ones(5)), ulps=2, why="one cosine")
 
 
 @EITHER
@@ -74,7 +74,7 @@ def test_it_is_stacked_by_a_scan(make: Any):
     close(np.cos(2 * X), rune.tree.leaves(rows)[0][1], ulps=2, why="one cosine")
 
 
-def test_a_tree_of_several_arguments_and_outputs_comes_back():
+def test_a_tree_of_several_arguments_and_outputs_is_restored():
     @rune.jit
     def make(p: Any, n: Any) -> Any:
         return rune.vjp(lambda p, n: {"y": p["a"] * p["b"], "n": n + 1}, p, n)

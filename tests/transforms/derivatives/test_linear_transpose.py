@@ -1,4 +1,4 @@
-"""linear_transpose, closure_convert, eval_shape: functions looked at without being evaluated."""
+"""linear_transpose, closure_convert, eval_shape: functions analysed without evaluation."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_trees_go_in_and_come_out():
 
 
 def test_an_argument_that_is_not_used_gets_zero():
-    _, unused = rune.linear_transpose(lambda x, y: 2.0 * x, X, X)(X)
+    _, cotangent = rune.linear_transpose(lambda x, y: 2.0 * x, X, X)(X)
 
-    same(np.zeros(3, np.float32), unused)
+    same(np.zeros(3, np.float32), cotangent)
 
 
 def test_over_the_complex_numbers_nothing_is_conjugated():
@@ -93,7 +93,7 @@ NOT_LINEAR: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "function", "why"), NOT_LINEAR, ids=[n[0] for n in NOT_LINEAR])
-def test_what_is_not_linear_is_refused(name: str, function: Any, why: str):
+def test_a_function_that_is_not_linear_is_refused(name: str, function: Any, why: str):
     with pytest.raises(TransformError, match=why):
         rune.linear_transpose(function, X)
 
@@ -112,9 +112,9 @@ def test_hidden_arguments_are_the_traced_values_that_can_be_differentiated():
     counts: list[int] = []
 
     def function(y: Any, n: Any) -> Any:
-        converted, hidden = rune.closure_convert(lambda x: (x * y * n * W).sum(), 1.0)
-        counts.append(len(hidden))
-        return converted(2.0, *hidden)
+        function_of_captures, captures = rune.closure_convert(lambda x: (x * y * n * W).sum(), 1.0)
+        counts.append(len(captures))
+        return function_of_captures(2.0, *captures)
 
     near(rune.grad(lambda y, n: (2.0 * y * n * W).sum())(3.0, 2), rune.grad(function)(3.0, 2), relative=1e-6, why="f32")
     rune.jit(function)(3.0, 2)
@@ -122,9 +122,9 @@ def test_hidden_arguments_are_the_traced_values_that_can_be_differentiated():
 
 
 def test_a_closed_function_has_no_hidden_arguments():
-    converted, hidden = rune.closure_convert(lambda x: x * 3.0, 1.0)
+    function_of_captures, captures = rune.closure_convert(lambda x: x * 3.0, 1.0)
 
-    assert (hidden, float(converted(2.0))) == ([], 6.0)
+    assert (captures, float(function_of_captures(2.0))) == ([], 6.0)
 
 
 CONSTANTS = {
@@ -141,19 +141,19 @@ CONSTANTS = {
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_a_constant_result_keeps_its_type(name: str, wrap: Any):
     constant = CONSTANTS[name]()
-    converted, _ = rune.closure_convert(lambda x: (constant, x), 1.0)
+    function_of_captures, _ = rune.closure_convert(lambda x: (constant, x), 1.0)
 
-    result, _ = wrap(converted)(1.0)
+    result, _ = wrap(function_of_captures)(1.0)
 
     assert type_of(result) == type_of(constant)
     assert rnp.all(result == constant)
 
 
 def test_a_converted_function_takes_arguments_like_the_examples():
-    converted, _ = rune.closure_convert(lambda p: p["a"], {"a": 1.0})
+    function_of_captures, _ = rune.closure_convert(lambda p: p["a"], {"a": 1.0})
 
     with pytest.raises(TransformError, match="cannot match arguments to the examples"):
-        converted(1.0)
+        function_of_captures(1.0)
 
 
 # --- eval_shape ---------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_eval_shape_takes_symbolic_sizes():
     assert rune.eval_shape(lambda x: rnp.concatenate([x, x]), rune.ShapeDtypeStruct((n, 2), "f32")).shape == (2 * n, 2)
 
 
-def test_structs_stand_for_arrays_where_only_types_count():
+def test_structs_replace_arrays_where_only_types_matter():
     struct = rune.ShapeDtypeStruct(shape=(3,), dtype=np.float32)
 
     assert (struct.ndim, struct.size, len(struct)) == (1, 3, 3)
@@ -185,7 +185,7 @@ def test_structs_stand_for_arrays_where_only_types_count():
     assert str(struct) == "ShapeDtypeStruct(shape=(3,), dtype=float32)"
 
 
-def test_what_is_no_array_is_refused_with_its_path():
+def test_a_value_that_is_not_an_array_is_refused():
     with pytest.raises(ArgumentError, match=r"cannot take str as an array"):
         rune.eval_shape(lambda p: p, {"name": "Ada"})
 

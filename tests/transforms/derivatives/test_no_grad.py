@@ -17,7 +17,7 @@ def scaled(x):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit])
-def test_what_is_computed_in_the_block_is_a_constant_of_derivatives(wrap):
+def test_values_computed_in_the_block_are_constants_of_derivatives(wrap):
     assert float(rune.grad(wrap(scaled))(3.0)) == 9
     assert float(wrap(rune.grad(scaled))(3.0)) == 9
     assert float(rune.jvp(wrap(scaled), (3.0,), (1.0,))[1]) == 9
@@ -28,10 +28,10 @@ def test_it_holds_at_every_level_of_nested_derivatives():
 
 
 def test_values_are_the_same_and_jit_needs_no_second_trace():
-    jitted = rune.jit(scaled)
+    program = rune.jit(scaled)
 
     with rune.counting() as counts:
-        inside, outside = _inside(jitted, 3.0), jitted(3.0)
+        inside, outside = _inside(program, 3.0), program(3.0)
 
     assert float(inside) == float(outside) == 27
     assert counts.traces <= 2  # one of scaled, one of the function inside it

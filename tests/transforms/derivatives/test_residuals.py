@@ -46,7 +46,9 @@ def test_no_value_made_from_numbers_alone_is_kept(function: Any, expected: set[s
 
 
 @pytest.mark.parametrize(("function", "expected"), FUNCTIONS.values(), ids=FUNCTIONS)
-def test_nor_is_it_passed_from_one_compiled_program_to_the_next(function: Any, expected: set[str]):
+def test_no_value_made_from_numbers_alone_passes_from_one_compiled_program_to_the_next(
+    function: Any, expected: set[str]
+):
     def total(x: Any, v: Any) -> Any:
         return function(x, v).sum()
 
@@ -57,11 +59,11 @@ def test_nor_is_it_passed_from_one_compiled_program_to_the_next(function: Any, e
     same(rune.grad(total, (0, 1))(X, V), rune.grad(rune.jit(total), (0, 1))(X, V))
 
 
-def test_what_depends_on_an_argument_is_kept():
+def test_a_mask_that_depends_on_an_argument_is_a_residual():
     assert kept(lambda x, v: rnp.where(x > 0, x, v)) == {"bool[6,6]"}
 
 
-def test_what_takes_many_steps_is_kept_and_not_made_again():
+def test_a_residual_that_takes_many_steps_is_kept_and_not_recomputed():
     def function(x: Any, v: Any) -> Any:
         mask = rnp.arange(6) < 3
         for _ in range(2000):

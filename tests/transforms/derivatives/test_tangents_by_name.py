@@ -1,4 +1,4 @@
-"""Tangents and cotangents that are no arrays are refused by name."""
+"""Tangents and cotangents that are not arrays are refused by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("tangent", ["a", object(), b"x", range(2)], ids=lambda t: type(t).__name__)
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_no_array_is_refused_as_a_tangent(way: str, tangent: object):
+def test_a_tangent_that_is_not_an_array_is_refused(way: str, tangent: object):
     kind = type(tangent).__name__
 
     with pytest.raises(TransformError, match=rf"{way.split()[0]}: cannot use {kind} as a \w*tangent"):

@@ -82,7 +82,7 @@ def test_a_jitted_jet_gives_the_same(name: str, series: Any):
     near_series(coefficients, rune.jit(lambda x, terms: jet(function, x, terms))(*series))
 
 
-def test_coefficients_may_stand_for_derivatives(series: Any):
+def test_series_terms_may_be_coefficients_instead_of_derivatives(series: Any):
     coefficients = [rnp.asarray(c, rnp.float64) for c in CURVE[1:]]
 
     y, terms = jet(rnp.exp, series[0], (coefficients,), factorial_scaled=False)
@@ -97,7 +97,7 @@ def test_several_arguments_and_results():
     near({"sum": [2.0, 2.0], "product": [5.0, 6.0]}, terms, relative=1e-6, why="float32")
 
 
-def test_an_integer_stays_and_no_terms_are_no_derivatives():
+def test_an_integer_keeps_its_value_and_no_terms_give_no_derivatives():
     x, one = np.array([2.0], "f4"), np.array([1.0], "f4")
 
     y, terms = jet(lambda x, i: x * i, (x, 3), ([one], [0]))
@@ -124,7 +124,7 @@ def test_a_loop_has_derivatives_of_all_orders():
         lambda: jet(rnp.sin, (1.0,), ([rnp.ones(2)],)),
     ],
 )
-def test_terms_that_are_not_alike_are_refused(call: Any):
+def test_mismatched_series_are_refused(call: Any):
     with pytest.raises(ArgumentError, match="jet"):
         call()
 
@@ -151,7 +151,7 @@ def test_ten_derivatives_are_those_of_jax(name: str):
     near(VECTORS[name], along(name), relative=1e-11, why="sums of ten products in float64")
 
 
-def test_what_jax_has_no_rule_for_obeys_identities():
+def test_series_of_functions_without_a_rule_in_jax_obey_identities():
     def series(function: Any) -> list[float]:
         first, higher = jet(function, *wide([CURVES["a"][0][:8]]))
         return [float(first), *map(float, higher)]
@@ -179,7 +179,7 @@ def test_the_gamma_function_has_the_series_of_zeta_values():
 
 
 @pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_loops_and_branches_have_series_of_their_own(way: Any):
+def test_series_pass_through_loops_and_branches(way: Any):
     def f(x: Any) -> Any:
         x = rune.lax.fori_loop(0, 3, lambda i, v: v * x, x)  # x^4
         x = rune.lax.while_loop(lambda v: v[0] < 2, lambda v: (v[0] + 1, rnp.sin(v[1])), (0, x))[1]

@@ -49,7 +49,7 @@ def test_later_calls_compile_nothing():
     assert (forward.cache_size(), backward.cache_size()) == (1, 1)
 
 
-def test_an_argument_that_is_not_there_is_refused_by_number():
+def test_a_missing_argument_is_refused_by_number():
     forward, _ = rune.fwd_and_bwd(product, 2)
 
     with pytest.raises(ArgumentError, match="cannot differentiate argument 2"):

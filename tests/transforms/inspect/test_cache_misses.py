@@ -15,7 +15,7 @@ import rune.numpy as rnp
 
 
 def reasons(*calls: Callable[[], Any]) -> list[str]:
-    """What is said while some calls are made."""
+    """The messages of some calls."""
     with rune.explain_cache_misses() as messages:
         for call in calls:
             call()
@@ -82,7 +82,7 @@ def test_settings_are_part_of_the_key():
     assert "(setting x64: False before, True now)" in why(lambda: f(rnp.ones(3, "f32")), in_double)
 
 
-def test_the_nearest_trace_is_what_a_call_is_compared_with():
+def test_a_call_is_compared_with_the_nearest_trace():
     f = rune.jit(lambda x, y: x + y)
     f(rnp.ones(3), rnp.ones(3))
     f(rnp.ones((2, 3)), 1.0)
@@ -92,7 +92,7 @@ def test_the_nearest_trace_is_what_a_call_is_compared_with():
     assert message == "jit: traced lambda again (argument[0]: shape [2, 3] before, [2, 4] now)"
 
 
-def test_a_first_call_says_so():
+def test_the_explanation_of_a_first_call_says_so():
     assert reasons(lambda: rune.jit(lambda x: x)(1.0)) == ["jit: traced lambda first (it has not been called before)"]
 
 
@@ -107,7 +107,7 @@ def test_jit_applied_anew_to_the_same_code_is_found():
     ]
 
 
-def test_a_partial_made_anew_is_the_same_code():
+def test_a_new_partial_of_the_same_function_is_the_same_code():
     def step(x: Any) -> Any:
         return rune.jit(functools.partial(function, n=2))(x)
 
@@ -127,7 +127,7 @@ def test_leaves_that_come_and_go_are_named():
     ]
 
 
-def test_of_traces_that_are_equally_near_the_latest_is_compared():
+def test_the_latest_of_equally_near_traces_is_compared():
     f = rune.jit(function, static_argnames="n")
     for n in (1, 2):
         f(1.0, n=n)
@@ -136,7 +136,7 @@ def test_of_traces_that_are_equally_near_the_latest_is_compared():
     assert message.endswith("(static argument n: 2 before, 3 now)")
 
 
-def test_a_sampler_is_not_said_to_be_jitted_anew():
+def test_a_sampler_is_not_reported_as_jitted_again():
     key = rune.random.key(0)
     rune.random.rayleigh(key, 1.0, (2, 1, 17))
 

@@ -32,8 +32,8 @@ def explanation():
 def test_the_whole_text_of_a_small_function(request: pytest.FixtureRequest):
     text = str(rune.explain(lambda x: rnp.sum(rnp.exp(x)), device="reference")(rnp.ones(8)))
 
-    untimed = re.sub(r"\d+\.\d ms", "# ms", text)
-    expect_file(request.config, Path(__file__).parent / "explain.txt", untimed)
+    text_without_times = re.sub(r"\d+\.\d ms", "# ms", text)
+    expect_file(request.config, Path(__file__).parent / "explain.txt", text_without_times)
 
 
 def test_the_text_has_every_stage_in_order(explanation):
@@ -107,7 +107,7 @@ def test_the_graph_of_a_program(expect):
     )
 
 
-def test_the_graph_of_kernels_says_why_two_are_two(explanation, expect):
+def test_the_graph_of_kernels_shows_why_two_kernels_are_not_fused(explanation, expect):
     expect(
         explanation.graph("kernels"),
         """
@@ -128,7 +128,7 @@ def test_the_graph_of_kernels_says_why_two_are_two(explanation, expect):
     )
 
 
-def test_the_graph_of_a_plan_says_where_values_lie(explanation, expect):
+def test_the_graph_of_a_plan_shows_the_offsets_of_values(explanation, expect):
     expect(
         explanation.graph("plan"),
         """

@@ -1,5 +1,5 @@
 """What explain shows in a notebook: well-formed markup, a memory picture that does not lie, and the
-view as a whole, drawn and compared with a picture that somebody has looked at.
+view as a whole, drawn and compared with a reviewed picture.
 """
 
 from __future__ import annotations
@@ -85,15 +85,15 @@ def meet(a: Bar, b: Bar) -> bool:
 
 
 def test_no_two_bars_overlap(explanation: Explanation):
-    drawn = bars(explanation.plan)
+    bars_of_plan = bars(explanation.plan)
 
-    assert [(a, b) for a, b in itertools.combinations(drawn, 2) if meet(a, b)] == []
+    assert [(a, b) for a, b in itertools.combinations(bars_of_plan, 2) if meet(a, b)] == []
 
 
-def test_a_slot_used_again_is_drawn_as_a_value_of_its_own():
-    drawn = bars(explained("long").plan)
+def test_a_reused_slot_is_drawn_as_a_separate_value():
+    bars_of_plan = bars(explained("long").plan)
 
-    places = [(b.offset, b.size) for b in drawn]
+    places = [(b.offset, b.size) for b in bars_of_plan]
     assert len(set(places)) < len(places)
 
 
@@ -164,16 +164,16 @@ def test_every_stage_and_source_is_folded(explanation: Explanation):
     assert titles == [*stages, *(f"source {name}" for name in explanation.sources)]
 
 
-def test_the_view_says_why_two_kernels_are_two():
-    shown = explained("network")._repr_html_()
+def test_the_view_shows_why_two_kernels_are_not_fused():
+    html = explained("network")._repr_html_()
 
-    assert "another kernel lies between them: <code>tanh_0 → mul_3 (%6: f32[128,32])" in shown
+    assert "another kernel lies between them: <code>tanh_0 → mul_3 (%6: f32[128,32])" in html
 
 
 def test_the_view_runs_no_script_and_fetches_nothing(explanation: Explanation):
-    shown = explanation._repr_html_().replace("http://www.w3.org/2000/svg", "")
+    html = explanation._repr_html_().replace("http://www.w3.org/2000/svg", "")
 
-    assert not re.search(r"<script|https?:|@import|url\(", shown)
+    assert not re.search(r"<script|https?:|@import|url\(", html)
 
 
 # --- the whole, as one sees it ----------------------------------------------------------------
@@ -183,12 +183,12 @@ def test_the_view_looks_as_it_did_when_somebody_looked(request: pytest.FixtureRe
     expect_picture(request.config, GOLDEN, explained("network")._repr_html_(), tmp_path)
 
 
-@pytest.mark.parametrize("lost", [">37 KiB<", ">16 KiB<", "3 max_exp_sum_mul_1", ">0.33<", "mul_3 (%6: f32[128,32])"])
-def test_a_picture_that_lacks_a_word_is_noticed(lost: str, tmp_path: Path):
+@pytest.mark.parametrize("word", [">37 KiB<", ">16 KiB<", "3 max_exp_sum_mul_1", ">0.33<", "mul_3 (%6: f32[128,32])"])
+def test_a_picture_that_lacks_a_word_is_noticed(word: str, tmp_path: Path):
     page = explained("network")._repr_html_()
-    assert lost in page
-    blank = "".join(c if c in "<>" else "\u00a0" for c in lost)
+    assert word in page
+    blank = "".join(c if c in "<>" else "\u00a0" for c in word)
 
-    full, less = (draw(p, tmp_path / "p.png") for p in (page, page.replace(lost, blank, 1)))
+    full, less = (draw(p, tmp_path / "p.png") for p in (page, page.replace(word, blank, 1)))
 
     assert differing(full, less) > SHARE

@@ -77,7 +77,7 @@ def test_types_may_stand_in_for_arrays_and_nothing_is_allocated(expect: Any):
     )
 
 
-def test_a_symbolic_size_is_declared_behind_the_inputs(expect: Any):
+def test_a_symbolic_size_is_declared_after_the_inputs(expect: Any):
     batch = ArrayType((N, 8), dtypes.f32)
 
     expect(

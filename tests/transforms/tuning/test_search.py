@@ -32,11 +32,11 @@ class Race:
     broken: Mapping[Schedule, str] = field(default_factory=dict)
     compile_s: float = 0.5
     time: float = 0.0
-    compiled: list[Schedule] = field(default_factory=list)
+    builds: list[Schedule] = field(default_factory=list)
 
     def prepare(self, schedule: Schedule) -> Run:
         self.time += self.compile_s
-        self.compiled.append(schedule)
+        self.builds.append(schedule)
         if schedule in self.broken:
             raise Dropped(self.broken[schedule])
 
@@ -69,7 +69,7 @@ def test_a_schedule_that_is_hardly_faster_leaves_the_default():
 
 
 @given(st.lists(st.floats(1.0, 4.0), min_size=12, max_size=12), st.integers(0, 99))
-def test_no_slower_schedule_wins_whatever_the_noise(times: list[float], seed: int):
+def test_no_slower_schedule_wins_under_any_noise(times: list[float], seed: int):
     rng = np.random.default_rng(seed)
     race = Race(dict(zip(SPACE[1:], times, strict=True)), noise=lambda: rng.lognormal(0, 0.05))
 
@@ -93,7 +93,7 @@ def test_rounds_that_something_disturbs_are_outvoted():
 # --- what is dropped ------------------------------------------------------------------------------
 
 
-def test_a_schedule_that_fails_is_said_and_does_not_win():
+def test_a_schedule_that_fails_is_reported_and_does_not_win():
     outcome = Race({FAST: 0.1}, broken={FAST: "disagrees, y0 by tile(i0=2) on arguments of seed 0"}).search()
 
     assert (outcome.winner, reasons(outcome.losers)["disagrees"]) == (PLAIN, 1)
@@ -113,19 +113,19 @@ def test_a_default_that_fails_ends_the_search():
 # --- what is tried --------------------------------------------------------------------------------
 
 
-def test_everything_is_tried_once_where_time_is_no_matter():
+def test_every_schedule_is_tried_once_without_a_time_limit():
     race = Race({})
     outcome = race.search(SPACE + SHARED)
 
-    assert sorted(map(str, race.compiled)) == sorted({str(s) for s in SPACE + SHARED})
+    assert sorted(map(str, race.builds)) == sorted({str(s) for s in SPACE + SHARED})
     assert (outcome.tried, outcome.candidates) == (38, 38)
 
 
-def test_neighbours_of_what_is_fast_come_before_the_others():
+def test_neighbours_of_fast_schedules_are_tried_before_others():
     fast = Schedule(vectors=Vectors(4, 8))
     race = Race({fast: 0.5})
     race.search(SPACE + SHARED, budget=math.inf)
-    place = {s: n for n, s in enumerate(race.compiled)}
+    place = {s: n for n, s in enumerate(race.builds)}
 
     assert (
         place[Schedule(vectors=Vectors(4, 8), share=Share(16))]
@@ -152,7 +152,7 @@ def test_the_winner_of_an_earlier_search_is_tried_first():
     race = Race({})
     search(PLAIN, SPACE, race.prepare, Budget(math.inf, lambda: race.time), 0, lambda *_: None, [FAST])
 
-    assert race.compiled[:2] == [PLAIN, FAST]
+    assert race.builds[:2] == [PLAIN, FAST]
 
 
 # --- when it ends ---------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_no_schedule_is_begun_when_the_time_is_over(budget: float):
     assert race.time <= max(budget, 1.0) + 1.0 + 2 * 3 * 1.0 + 3.0
 
 
-def test_a_search_that_runs_out_of_time_leaves_the_default_and_says_so():
+def test_a_search_that_runs_out_of_time_keeps_the_default_and_is_incomplete():
     outcome = Race({FAST: 0.5}).search(budget=2.0)
 
     assert (outcome.winner, outcome.is_complete) == (PLAIN, False)
@@ -178,4 +178,4 @@ def test_the_same_search_tries_the_same_schedules():
     first.search(SHARED, seed=7)
     second.search(SHARED, seed=7)
 
-    assert first.compiled == second.compiled
+    assert first.builds == second.builds

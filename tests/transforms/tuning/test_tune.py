@@ -67,7 +67,7 @@ def test_calls_are_made_by_the_winner_after_tune(monkeypatch: pytest.MonkeyPatch
     assert schedule_of(f, X) == "sum_0: parts(8)  # winner of a search"
 
 
-def test_with_searches_off_there_are_defaults_alone(monkeypatch: pytest.MonkeyPatch):
+def test_with_searches_off_only_defaults_are_used(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tune, "search", winning("parts(8)"))
     f = rune.jit(sums)
     rune.tune(f)(X)
@@ -76,14 +76,14 @@ def test_with_searches_off_there_are_defaults_alone(monkeypatch: pytest.MonkeyPa
         assert schedule_of(f, X) == "sum_0: plain  # default"
 
 
-def test_a_schedule_that_is_asked_for_is_not_searched():
+def test_a_requested_schedule_is_not_searched():
     f = rune.jit(sums, schedule={"sum_0": "parts(4)"})
 
     assert rune.tune(f)(X).kernels == ()
     assert schedule_of(f, X) == "sum_0: parts(4)  # asked for"
 
 
-def test_a_first_call_searches_where_the_settings_say_so(monkeypatch: pytest.MonkeyPatch):
+def test_a_first_call_searches_if_the_settings_say_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tune, "search", winning("parts(4)"))
     f = rune.jit(sums)
 
@@ -94,13 +94,13 @@ def test_a_first_call_searches_where_the_settings_say_so(monkeypatch: pytest.Mon
     assert counts.searches == 1
 
 
-def test_what_was_searched_is_not_searched_again(monkeypatch: pytest.MonkeyPatch):
+def test_a_kernel_that_was_searched_is_not_searched_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tune, "search", winning("parts(4)"))
     rune.tune(sums)(X)
 
     with rune.counting() as counts:
-        tuned = rune.tune(sums, search="full")(X)
-    assert (counts.searches, tuned["sum_0"].note) == (0, "known from an earlier search")
+        outcome = rune.tune(sums, search="full")(X)
+    assert (counts.searches, outcome["sum_0"].note) == (0, "known from an earlier search")
 
 
 def test_it_is_searched_again_on_request(monkeypatch: pytest.MonkeyPatch):
@@ -157,9 +157,9 @@ def test_a_real_search_keeps_every_value(device: str):
 
 def test_a_kernel_of_open_sizes_is_timed_at_those_of_the_call():
     f = rune.jit(sums, dims={"n": (1, 4096)}, in_dims=("n,_,_",))
-    tuned = rune.tune(f, search=0.2)(X)
+    outcome = rune.tune(f, search=0.2)(X)
 
-    assert tuned.kernels[0].default_seconds > 0
+    assert outcome.kernels[0].default_seconds > 0
     np.testing.assert_allclose(f(X[:3]), np.square(X[:3].astype(float)).sum(2), rtol=1e-5)
 
 
@@ -178,13 +178,13 @@ def test_candidates_agree_with_the_default_on_an_executor(device: str):
 def test_a_device_with_a_clock_is_timed_by_it_and_not_by_the_host(device: str):
     (kernel,) = rune.explain(sums, device=device)(X).lowered.kernels.kernels.values()
     where = device_named(device)
-    timed = Timed.of(plan_of(kernel, build(kernel, parse("plain"), where.target), device), where.backend)
+    stopwatch = Timed.of(plan_of(kernel, build(kernel, parse("plain"), where.target), device), where.backend)
     values = [where.backend.copy_in(v) for v in arguments(kernel, types_at(kernel.inputs, {}), 0)]
 
-    before = timed.clock()
-    assert timed.clock() == before
-    timed.executable(values)
-    assert timed.clock() > before
+    before = stopwatch.clock()
+    assert stopwatch.clock() == before
+    stopwatch.executable(values)
+    assert stopwatch.clock() > before
 
 
 # --- what is dropped ------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def trial_of(function: Any, *args: Any) -> Trials:
 
 def test_a_schedule_that_disagrees_is_dropped_with_its_name_and_seed(monkeypatch: pytest.MonkeyPatch):
     trial = trial_of(sums, X)
-    monkeypatch.setattr(trials, "agrees", lambda wanted, actual: False)
+    monkeypatch.setattr(trials, "agrees", lambda reference, actual: False)
 
     with pytest.raises(Dropped, match=r"disagrees, y0 by parts\(4\) on arguments of seed 5"):
         trial.prepare(parse("parts(4)"))
@@ -227,7 +227,7 @@ def test_a_schedule_of_very_many_statements_is_not_compiled(monkeypatch: pytest.
         trial.prepare(parse("parts(8)"))
 
 
-def test_a_search_without_memory_leaves_the_default_and_says_so(monkeypatch: pytest.MonkeyPatch):
+def test_a_search_out_of_memory_keeps_the_default_and_notes_the_reason(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise OutOfMemory("cpu: cannot allocate 5 B")
 
@@ -239,15 +239,15 @@ def test_a_search_without_memory_leaves_the_default_and_says_so(monkeypatch: pyt
     assert schedule_of(rune.jit(sums), X) == f"sum_0: plain  # {origin}"
 
 
-def test_a_search_out_of_time_leaves_the_default_and_says_so():
-    tuned = rune.tune(sums, search=1e-9)(X)
+def test_a_search_out_of_time_keeps_the_default_and_notes_the_reason():
+    outcome = rune.tune(sums, search=1e-9)(X)
 
-    assert (tuned["sum_0"].winner, tuned["sum_0"].note) == ("plain", "out of time")
+    assert (outcome["sum_0"].winner, outcome["sum_0"].note) == ("plain", "out of time")
     assert schedule_of(rune.jit(sums), X) == "sum_0: plain  # default, a search found none faster (out of time)"
 
 
 @pytest.mark.parametrize(
-    ("dtype", "wanted", "actual", "same"),
+    ("dtype", "reference", "actual", "same"),
     [
         ("float32", [1.0, np.nan, np.inf], [1.00001, np.nan, np.inf], True),
         ("float32", [1.0, 2.0], [1.0, 2.1], False),
@@ -258,8 +258,8 @@ def test_a_search_out_of_time_leaves_the_default_and_says_so():
         ("bool", [True], [False], False),
     ],
 )
-def test_results_agree_but_for_the_order_of_sums(dtype: str, wanted: list, actual: list, same: bool):
-    assert agrees(np.array(wanted, dtype), np.array(actual, dtype)) is same
+def test_results_agree_but_for_the_order_of_sums(dtype: str, reference: list, actual: list, same: bool):
+    assert agrees(np.array(reference, dtype), np.array(actual, dtype)) is same
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def test_arguments_have_the_dtype_and_are_finite(dtype: str):
     assert np.isfinite(values.astype(float)).all()
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- reports and messages -------------------------------------------------------------------------
 
 
 def test_the_report_reads_well(monkeypatch: pytest.MonkeyPatch):
@@ -301,12 +301,12 @@ def test_the_report_reads_well(monkeypatch: pytest.MonkeyPatch):
     )
 
 
-def test_progress_goes_to_who_asks_for_it():
-    heard: list[Progress] = []
-    rune.tune(sums, search=0.2, progress=heard.append)(X)
+def test_a_progress_callback_receives_the_progress():
+    reports: list[Progress] = []
+    rune.tune(sums, search=0.2, progress=reports.append)(X)
 
-    assert heard
-    assert all(p.kernel == "sum_0" and p.tried <= p.candidates for p in heard)
+    assert reports
+    assert all(p.kernel == "sum_0" and p.tried <= p.candidates for p in reports)
 
 
 def test_progress_is_a_line_of_a_terminal_which_is_cleared(monkeypatch: pytest.MonkeyPatch, capsys: Any):

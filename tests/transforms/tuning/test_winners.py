@@ -40,7 +40,7 @@ def in_another_process(kernel: Kernel, device: Target = CPU) -> Winner | None:
     return load(kernel, device)
 
 
-def test_a_winner_comes_back_here_and_in_another_process():
+def test_a_winner_is_reused_here_and_in_another_process():
     store(kernel_of(), CPU, WINNER)
 
     assert load(kernel_of(), CPU) == in_another_process(kernel_of()) == WINNER
@@ -60,7 +60,7 @@ def test_the_name_of_a_kernel_does_not_matter():
 
 
 @pytest.mark.parametrize("change", [{"driver": "2"}, {"description": "another"}, {"cores": 99}, {"language": "wgsl"}])
-def test_another_device_has_winners_of_its_own(change: dict):
+def test_each_device_has_its_own_winners(change: dict):
     store(kernel_of(), CPU, WINNER)
 
     assert in_another_process(kernel_of(), replace(CPU, **change)) is None
@@ -106,10 +106,10 @@ def test_a_winner_that_is_not_legal_leaves_the_default(schedule: str):
 
 def test_kernels_are_built_by_their_winner_unless_searches_are_off():
     store(kernel_of(), CPU, WINNER)
-    built, origin = stored(CPU)(kernel_of())
+    kernel, origin = stored(CPU)(kernel_of())
 
-    assert built is not None
-    assert (str(built.schedule), origin) == ("tile(i0=2)", "winner of a search")
+    assert kernel is not None
+    assert (str(kernel.schedule), origin) == ("tile(i0=2)", "winner of a search")
     with rune.configure(search="off"):
         assert stored(CPU)(kernel_of()) == (None, "default")
 
@@ -141,8 +141,8 @@ print(sum(winners.load(kernel, CPU) is not None for kernel in kernels))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forks")
 def test_processes_that_are_killed_while_they_write_leave_winners_or_misses(folder: Path):
     command = [sys.executable, "-c", KILLED, str(folder.parent)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert (ended.returncode, ended.stdout) == (0, "4\n"), ended.stderr
+    assert (process.returncode, process.stdout) == (0, "4\n"), process.stderr
     store(kernel_of(), CPU, WINNER)
     assert in_another_process(kernel_of()) == WINNER

@@ -190,15 +190,15 @@ def gradient(e: Expression) -> Any:
 
 def _closed(e: Expression) -> tuple[Callable[..., Any], list[Any]]:
     """The inexact results as a function of the inexact letters, and the values of these."""
-    held = arguments(e, 0)
+    values = arguments(e, 0)
 
     def f(*xs: Any) -> list[Any]:
         places = dict(zip(e.inexact, xs, strict=True))
-        results = e.function(*(places.get(k, x) for k, x in enumerate(held)))
+        results = e.function(*(places.get(k, x) for k, x in enumerate(values)))
         jax = scope()["jax"]
         return [x for x in map(jax.numpy.asarray, jax.tree.leaves(results)) if is_inexact(x)]
 
-    return f, [held[k] for k in e.inexact]
+    return f, [values[k] for k in e.inexact]
 
 
 def is_inexact(x: Any) -> bool:

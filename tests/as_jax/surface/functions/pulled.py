@@ -22,8 +22,8 @@ def pulled(e: Expression) -> list[Any]:
     places = [k for k, v in enumerate(values) if is_inexact(v)]
 
     def inexact(*xs: Any) -> list[Any]:
-        chosen = dict(zip(places, xs, strict=True))
-        leaves = scope()["jax"].tree.leaves(function(*(chosen.get(k, v) for k, v in enumerate(values))))
+        replacements = dict(zip(places, xs, strict=True))
+        leaves = scope()["jax"].tree.leaves(function(*(replacements.get(k, v) for k, v in enumerate(values))))
         return [x for x in map(scope()["jnp"].asarray, leaves) if is_inexact(x)]
 
     results, pull = scope()["jax"].vjp(inexact, *(values[k] for k in places))
@@ -44,5 +44,5 @@ def _paired(e: Expression) -> tuple[Callable[..., Any], list[Any]]:
 def _cotangent(x: Any) -> Any:
     """Numbers from -1 to 1 without a zero, [*x.shape]; complex ones for complex x."""
     weights = np.cos(1.0 + np.arange(x.size)).reshape(x.shape)
-    turned = weights * (1 + 0.5j) if np.issubdtype(x.dtype, np.complexfloating) else weights
-    return scope()["jnp"].asarray(turned.astype(x.dtype))
+    cotangent = weights * (1 + 0.5j) if np.issubdtype(x.dtype, np.complexfloating) else weights
+    return scope()["jnp"].asarray(cotangent.astype(x.dtype))

@@ -20,11 +20,11 @@ def _clipped(jax: Any) -> Callable[..., Any]:
 
     def rule(bound: float, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
         (x,), (dx,) = primals, tangents
-        return clipped(x, bound), jax.numpy.where(abs(x) < bound, 2 * dx, 0)
+        return clip(x, bound), jax.numpy.where(abs(x) < bound, 2 * dx, 0)
 
-    clipped = jax.custom_jvp(lambda x, bound: jax.numpy.clip(x, -bound, bound), nondiff_argnums=(1,))
-    clipped.defjvp(rule)
-    return clipped
+    clip = jax.custom_jvp(lambda x, bound: jax.numpy.clip(x, -bound, bound), nondiff_argnums=(1,))
+    clip.defjvp(rule)
+    return clip
 
 
 def _quiet(jax: Any) -> Callable[..., Any]:
@@ -43,13 +43,13 @@ def _quiet(jax: Any) -> Callable[..., Any]:
 
 def _scaled(jax: Any) -> dict[str, Callable[..., Any]]:
     """(factor, x, v): factor x v, of v without a cotangent; and one of a dictionary."""
-    scaled = jax.custom_vjp(lambda factor, x, v: factor * x * v, nondiff_argnums=(0,))
-    scaled.defvjp(lambda factor, x, v: (factor * x * v, v), lambda factor, v, ct: (2 * factor * ct * v, None))
+    scale = jax.custom_vjp(lambda factor, x, v: factor * x * v, nondiff_argnums=(0,))
+    scale.defvjp(lambda factor, x, v: (factor * x * v, v), lambda factor, v, ct: (2 * factor * ct * v, None))
     scaled_tree = jax.custom_vjp(lambda d: (d["l"] * d["o"], d["o"]))
     scaled_tree.defvjp(
         lambda d: ((d["l"] * d["o"], d["o"]), d), lambda d, cts: ({"l": 7 * cts[0], "o": cts[1] + d["l"].sum()},)
     )
-    return {"scaled": scaled, "scaled_tree": scaled_tree}
+    return {"scaled": scale, "scaled_tree": scaled_tree}
 
 
 def _silent(jax: Any) -> Callable[..., Any]:

@@ -144,12 +144,12 @@ def expected(e: Expression, way: str) -> list[np.ndarray] | None:
 def disagreements(e: Expression, way: str) -> Iterator[str]:
     """How the answers differ."""
     answers = [np.asarray(x) for x in jax.tree.leaves(WAYS[way](e))]
-    wanted = expected(e, way)
-    assert wanted is not None
-    if [x.shape for x in answers] != [x.shape for x in wanted]:
-        yield f"{e.text}: {way}: shapes {[x.shape for x in answers]} for {[x.shape for x in wanted]}"
+    reference = expected(e, way)
+    assert reference is not None
+    if [x.shape for x in answers] != [x.shape for x in reference]:
+        yield f"{e.text}: {way}: shapes {[x.shape for x in answers]} for {[x.shape for x in reference]}"
         return
-    for x, y in zip(answers, wanted, strict=True):
+    for x, y in zip(answers, reference, strict=True):
         if x.dtype != y.dtype:
             yield f"{e.text}: {way}: {x.dtype} for {y.dtype}"
         elif not is_close(x, y, 0.01 if e.family in OF_ALL_SIZES else None):

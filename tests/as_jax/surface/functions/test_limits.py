@@ -27,12 +27,12 @@ def disagreements(e: Expression, way: str, same: Same | None = None) -> Iterator
     """Where answers differ, and how."""
     same = same or is_same
     answers = [np.asarray(x) for x in jax.tree.leaves((WAYS | {"vjp": pulled})[way](e))]
-    wanted = expected(e, way)
-    assert wanted is not None
-    if [(x.dtype, x.shape) for x in answers] != [(x.dtype, x.shape) for x in wanted]:
-        yield f"{e.text}: {way}: {[(x.dtype, x.shape) for x in answers]} for {[(x.dtype, x.shape) for x in wanted]}"
+    reference = expected(e, way)
+    assert reference is not None
+    if [(x.dtype, x.shape) for x in answers] != [(x.dtype, x.shape) for x in reference]:
+        yield f"{e.text}: {way}: {[(x.dtype, x.shape) for x in answers]} for {[(x.dtype, x.shape) for x in reference]}"
         return
-    for x, y in zip(answers, wanted, strict=True):
+    for x, y in zip(answers, reference, strict=True):
         wrong = ~same(x, y)
         if wrong.any():
             yield f"{e.text}: {way}: at {np.argwhere(wrong).tolist()}: {x[wrong]} for {y[wrong]}"
@@ -94,9 +94,9 @@ def test_values_at_limits_are_those_of_jax_but_for_the_table():
 @pytest.mark.filterwarnings("ignore")
 def test_the_answers_at_limits_are_those_of_jax(way: str):
     others = on_purpose() | CANCELLED
-    chosen = [e for e in expressions("hard") if is_tried(e, way) and e.text not in others]
+    trials = [e for e in expressions("hard") if is_tried(e, way) and e.text not in others]
 
-    assert [line for e in chosen for line in disagreements(e, way)] == []
+    assert [line for e in trials for line in disagreements(e, way)] == []
 
 
 @pytest.mark.filterwarnings("ignore")

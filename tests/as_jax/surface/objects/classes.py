@@ -15,10 +15,10 @@ def are_instances(jax: Any) -> dict[str, bool]:
     """Whether what functions give is of the classes that JAX names."""
     jnp = jax.numpy
     x = jnp.asarray(X)
-    jitted = jax.jit(lambda v: 2 * v)
+    double = jax.jit(lambda v: 2 * v)
     mesh = jax.make_mesh((1,), ("n",))
-    traced: list[bool] = []
-    jax.jit(lambda v: traced.append(isinstance(v, jax.core.Tracer)) or v)(x)
+    is_tracer: list[bool] = []
+    jax.jit(lambda v: is_tracer.append(isinstance(v, jax.core.Tracer)) or v)(x)
     program = jax.make_jaxpr(lambda v: v + 1)(x)
     pairs = {
         "device": (jax.devices()[0], jax.Device),
@@ -29,8 +29,8 @@ def are_instances(jax: Any) -> dict[str, bool]:
         "mesh": (mesh, jax.sharding.Mesh),
         "sharding": (x.sharding, jax.sharding.Sharding),
         "named": (jax.sharding.NamedSharding(mesh, jax.P("n")), jax.sharding.Sharding),
-        "argument": (jitted.lower(x).args_info[0][0], jax.stages.ArgInfo),
-        "exported": (jax.export.export(jitted)(x), jax.export.Exported),
+        "argument": (double.lower(x).args_info[0][0], jax.stages.ArgInfo),
+        "exported": (jax.export.export(double)(x), jax.export.Exported),
         "error": (jax.experimental.checkify.checkify(lambda v: v)(x)[0], jax.experimental.checkify.Error),
         "drop": (jnp.zeros(1), jax.core.Tracer),
         "minimum": (
@@ -46,7 +46,7 @@ def are_instances(jax: Any) -> dict[str, bool]:
         ),
         "keys": (jax.tree_util.tree_flatten_with_path([x])[0][0][0], tuple),
     }
-    return {name: isinstance(value, kind) for name, (value, kind) in pairs.items()} | {"traced": traced == [True]}
+    return {name: isinstance(value, kind) for name, (value, kind) in pairs.items()} | {"traced": is_tracer == [True]}
 
 
 def are_subclasses(jax: Any) -> list[bool]:
@@ -182,26 +182,26 @@ def exported_classes(jax: Any) -> list[Any]:
         serialize_auxdata=lambda size: str(size).encode(),
         deserialize_auxdata=lambda data: int(data.decode()),
     )
-    exported = jax.export.export(jax.jit(lambda point, box: (point.x + point.y) * box.value))
-    program = exported(Point(X, 2 * X), Box(X, 3))
+    export = jax.export.export(jax.jit(lambda point, box: (point.x + point.y) * box.value))
+    program = export(Point(X, 2 * X), Box(X, 3))
     return [program.call(Point(X, X), Box(X, 3)), program.in_avals[0].shape]
 
 
 def listeners(jax: Any) -> list[Any]:
     """Events reach those who listen, with their values and names, until they are notes no more."""
-    heard: list[Any] = []
+    events: list[Any] = []
 
     def event(name: str, **about: Any) -> None:
-        heard.append(["event", name, about])
+        events.append(["event", name, about])
 
     def duration(name: str, seconds: float, **about: Any) -> None:
-        heard.append(["duration", name, seconds, about])
+        events.append(["duration", name, seconds, about])
 
     def span(name: str, start: float, end: float, **about: Any) -> None:
-        heard.append(["span", name, start, end, about])
+        events.append(["span", name, start, end, about])
 
     def scalar(name: str, value: float, **about: Any) -> None:
-        heard.append(["scalar", name, value, about])
+        events.append(["scalar", name, value, about])
 
     jax.monitoring.register_event_listener(event)
     jax.monitoring.register_event_duration_secs_listener(duration)
@@ -220,7 +220,7 @@ def listeners(jax: Any) -> list[Any]:
     jax.monitoring.register_event_listener(event)
     jax.monitoring.clear_event_listeners()
     jax.monitoring.record_event("e")
-    return heard
+    return events
 
 
 def optimizer_parts(jax: Any) -> list[Any]:

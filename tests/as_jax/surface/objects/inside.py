@@ -52,13 +52,13 @@ def wrapped_functions(jax: Any) -> list[Any]:
     except jax.extend.linear_util.StoreException:
         early = "early"
     value = g.call_wrapped(3)
-    _, unused = paired(f)
-    chosen = jax.extend.linear_util.merge_linear_aux(aux, unused)
+    _, other_aux = paired(f)
+    merge = jax.extend.linear_util.merge_linear_aux(aux, other_aux)
     calls: list[Any] = []
-    cached = jax.extend.linear_util.cache(lambda h, k: calls.append(k) or k)
-    numbers = [cached(f, 1), cached(f, 1)]
+    cache = jax.extend.linear_util.cache(lambda h, k: calls.append(k) or k)
+    numbers = [cache(f, 1), cache(f, 1)]
     is_wrapped = isinstance(f, jax.extend.linear_util.WrappedFun)
-    return [early, value, aux(), chosen, numbers, len(calls), is_wrapped]
+    return [early, value, aux(), merge, numbers, len(calls), is_wrapped]
 
 
 def layouts(jax: Any) -> list[Any]:

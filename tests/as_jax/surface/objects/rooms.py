@@ -40,8 +40,8 @@ def printed(jax: Any) -> list[bool]:
     """Words that both texts have."""
     versions = _output(jax.print_environment_info)
     residuals = _output(lambda: jax.ad_checkpoint.print_saved_residuals(lambda x: jax.numpy.sin(jax.numpy.sin(x)), X))
-    wanted = [("numpy", versions), ("2,3", residuals)]
-    return [word.lower() in text.lower() for word, text in wanted]
+    pairs = [("numpy", versions), ("2,3", residuals)]
+    return [word.lower() in text.lower() for word, text in pairs]
 
 
 def _output(f: Callable[[], Any]) -> str:
@@ -52,12 +52,12 @@ def _output(f: Callable[[], Any]) -> str:
 
 def compiled_texts(jax: Any) -> list[Any]:
     """What is said of a lowered and a compiled function."""
-    lowered = jax.jit(lambda x: x @ x.T).lower(X)
-    program = lowered.compile()
+    lowering = jax.jit(lambda x: x @ x.T).lower(X)
+    program = lowering.compile()
     (equation,) = jax.make_jaxpr(jax.numpy.sin)(X).eqns
-    flops = {"flops": 0.0} | (lowered.cost_analysis() or {}), {"flops": 0.0} | (program.cost_analysis() or {})
+    flops = {"flops": 0.0} | (lowering.cost_analysis() or {}), {"flops": 0.0} | (program.cost_analysis() or {})
     return [
-        len(lowered.as_text()) > 10,
+        len(lowering.as_text()) > 10,
         len(program.as_text()) > 10,
         [f["flops"] >= 0 for f in flops],
         program.memory_analysis() is not None,
@@ -77,8 +77,8 @@ def profiles(jax: Any) -> list[Any]:
         with jax.profiler.StepTraceAnnotation("step", step_num=1):
             second = jax.numpy.sin(X)
         jax.profiler.stop_trace()
-        written = [len(os.listdir(os.path.join(folder, name))) > 0 for name in ("first", "second")]
-        return [first, second, written]
+        has_files = [len(os.listdir(os.path.join(folder, name))) > 0 for name in ("first", "second")]
+        return [first, second, has_files]
 
 
 def processes(jax: Any) -> list[Any]:
@@ -101,9 +101,9 @@ def meshes(jax: Any) -> list[Any]:
         strict = jax.sharding.explicit_axes(lambda v: v + 1, in_sharding=spec)(X)
     with jax.sharding.use_abstract_mesh(automatic.abstract_mesh):
         abstract = jax.sharding.get_abstract_mesh().axis_names
-    named = jax.sharding.NamedSharding(mesh, spec)
-    kinds_of_memory = [s.with_memory_kind(s.memory_kind).memory_kind == s.memory_kind for s in (named, x.sharding)]
-    return [around, loose, strict, abstract, tuple(named.spec), kinds_of_memory]
+    sharding = jax.sharding.NamedSharding(mesh, spec)
+    kinds_of_memory = [s.with_memory_kind(s.memory_kind).memory_kind == s.memory_kind for s in (sharding, x.sharding)]
+    return [around, loose, strict, abstract, tuple(sharding.spec), kinds_of_memory]
 
 
 def sparse_solutions(jax: Any) -> list[Any]:

@@ -67,12 +67,14 @@ def _outcome(f: Callable[[], Any]) -> Any:
 def acting(jax: Any) -> list[Any]:
     """Blocks that change what a program gives."""
     jnp = jax.numpy
-    mixed = jnp.ones(2), jnp.ones(2, int)
+    operands = jnp.ones(2), jnp.ones(2, int)
     return [
         _block(jax, jax.debug_nans(True), "jax_debug_nans", lambda: jnp.log(-X)),
         _block(jax, jax.debug_infs(True), "jax_debug_infs", lambda: jnp.log(0.0 * X)),
         _block(jax, jax.enable_x64(True), "jax_enable_x64", lambda: str(jnp.ones(2).dtype)),
-        _block(jax, jax.numpy_dtype_promotion("strict"), "jax_numpy_dtype_promotion", lambda: mixed[0] + mixed[1]),
+        _block(
+            jax, jax.numpy_dtype_promotion("strict"), "jax_numpy_dtype_promotion", lambda: operands[0] + operands[1]
+        ),
         _block(jax, jax.numpy_rank_promotion("raise"), "jax_numpy_rank_promotion", lambda: X[None] + jnp.ones(3)),
         _block(jax, jax.disable_jit(True), "jax_disable_jit", lambda: jax.jit(lambda x: bool(x > 0))(1.0)),
         _block(jax, jax.enable_custom_prng(True), "jax_enable_custom_prng", lambda: jax.random.PRNGKey(0).shape),

@@ -34,18 +34,18 @@ def test_a_slot_is_where_its_value_is():
     assert ctypes.c_void_p.from_address(id(instance) + offset).value == id(value)
 
 
-def test_what_is_no_slot_has_no_offset():
+def test_an_attribute_without_a_slot_has_no_offset():
     class Open:
         first: object
 
     assert describe.slot_offset(Open, "first") is None
 
 
-@pytest.mark.parametrize("what", ["_is_layout_known", "_new_from_descr"])
-def test_on_an_unknown_host_there_is_no_method(what: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("query", ["_is_layout_known", "_new_from_descr"])
+def test_on_an_unknown_host_there_is_no_method(query: str, monkeypatch: pytest.MonkeyPatch):
     assert describe._host.__wrapped__() is not None
 
-    monkeypatch.setattr(describe, what, lambda: None)
+    monkeypatch.setattr(describe, query, lambda: None)
     assert describe._host.__wrapped__() is None
 
 

@@ -79,10 +79,10 @@ def test_filters_that_run_on_along_their_rows_or_along_nothing(on):
 
 def test_steps_back_and_batches_that_share_an_operand():
     columns, inner = image(20, 19, 3, 1)
-    flipped = tuple((size, -step) for size, step in inner)
+    reverse = tuple((size, -step) for size, step in inner)
     depth, planes = total(inner), 20 * 361
 
-    check_exchanged("host", (((3, 0),), ((21, depth),), ((depth, -1),), ((3, planes),), columns, flipped))
+    check_exchanged("host", (((3, 0),), ((21, depth),), ((depth, -1),), ((3, planes),), columns, reverse))
     check_exchanged("host", (((3, 21 * depth),), ((21, depth),), ((depth, 1),), ((3, 0),), columns, inner))
 
 
@@ -145,15 +145,15 @@ def laid_out(m: int, n: int, k: int) -> list[tuple[Digits, ...]]:
 def test_a_product_of_views_calls_no_piece_that_its_sizes_do_not_list(on, cores):
     linked_library = library(on, dtypes.f32, cores)
     rng = np.random.default_rng(cores)
-    drawn = [tuple(map(int, rng.choice(LISTED, 3))) for _ in range(40)]
+    random_sizes = [tuple(map(int, rng.choice(LISTED, 3))) for _ in range(40)]
 
-    for m, n, k in [*drawn, (64, 784, 576), (16, 100, 500), (65, 70, 513), (130, 576, 1100)]:
+    for m, n, k in [*random_sizes, (64, 784, 576), (16, 100, 500), (65, 70, 513), (130, 576, 1100)]:
         for roles in laid_out(m, n, k) if m * n * k < 1 << 20 else laid_out(m, n, k)[:1]:
             walks: dict[str, Digits] = dict(zip(ROLES, roles, strict=True))
             pieces = {"view_dot"} | pieces_for(linked_library.shape, cores, Product(m, n, k, walks=walks))
-            with only(linked_library, pieces) as missed:
+            with only(linked_library, pieces) as miss_count:
                 check(address_of(on, dtypes.f32, cores), roles)
-                assert not missed.value, (m, n, k, walks, pieces)
+                assert not miss_count.value, (m, n, k, walks, pieces)
 
 
 @pytest.mark.parametrize("on", MACHINES)
@@ -164,6 +164,6 @@ def test_unknown_sizes_of_views_list_what_any_size_would(on):
         for n, k in ((1, 1), (17, 300), (800, 600), (5, 1000)):
             for roles in laid_out(m, n, k):
                 walks: dict[str, Digits] = dict(zip(ROLES, roles, strict=True))
-                wanted = pieces_for(shape, 2, Product(m, n, k, walks=walks))
+                pieces = pieces_for(shape, 2, Product(m, n, k, walks=walks))
                 for known in ((m, n, k), (None, n, k), (m, None, k), (m, n, None), (None, None, None)):
-                    assert wanted <= pieces_for(shape, 2, Product(*known)), (m, n, k, known)
+                    assert pieces <= pieces_for(shape, 2, Product(*known)), (m, n, k, known)

@@ -161,13 +161,13 @@ def only(linked_library: Library, pieces: set[str]) -> Iterator[ctypes.c_int64]:
 def test_a_product_calls_no_piece_that_its_sizes_do_not_list(on, cores):
     linked_library = library(on, dtypes.f32, cores)
     rng = np.random.default_rng(cores)
-    drawn = [tuple(map(int, rng.choice(LISTED, 3))) for _ in range(100)]
+    random_sizes = [tuple(map(int, rng.choice(LISTED, 3))) for _ in range(100)]
 
-    for (m, n, k), ta, tb in product([*drawn, *HARD], (False, True), (False, True)):
+    for (m, n, k), ta, tb in product([*random_sizes, *HARD], (False, True), (False, True)):
         pieces = pieces_for(linked_library.shape, cores, Product(m, n, k, ta, tb))
-        with only(linked_library, pieces) as missed:
+        with only(linked_library, pieces) as miss_count:
             check(linked_library.address("dot"), (1, m, n, k), ta, tb, dtypes.f32)
-            assert not missed.value, (m, n, k, ta, tb, pieces)
+            assert not miss_count.value, (m, n, k, ta, tb, pieces)
 
 
 @pytest.mark.parametrize("on", MACHINES)
@@ -175,9 +175,9 @@ def test_unknown_sizes_list_what_any_size_would(on):
     shape = shape_for(MACHINES[on], SCALARS[dtypes.f32])
 
     for m, n, k, ta, tb in product(LISTED, LISTED, (1, 9), (False, True), (False, True)):
-        wanted = pieces_for(shape, 2, Product(m, n, k, ta, tb))
+        pieces = pieces_for(shape, 2, Product(m, n, k, ta, tb))
         for known in ((None, n, k), (m, None, k), (m, n, None), (None, n, None)):
-            assert wanted <= pieces_for(shape, 2, Product(*known, ta, tb)), (m, n, ta, tb, known)
+            assert pieces <= pieces_for(shape, 2, Product(*known, ta, tb)), (m, n, ta, tb, known)
 
 
 def test_ten_columns_need_one_tile():
@@ -225,9 +225,9 @@ def test_a_blas_routine_serves_in_the_same_place():
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
 def test_pieces_made_in_a_hurry_give_the_same_products(dtype, on):
-    hurried = new_library(shape_for(MACHINES[on], SCALARS[dtype]), 1, 0, HURRY)
-    hurried.need(hurried.shape.pieces)
+    quick_library = new_library(shape_for(MACHINES[on], SCALARS[dtype]), 1, 0, HURRY)
+    quick_library.need(quick_library.shape.pieces)
 
     for extents in ((1, 17, 17, 17), (2, 5, 65, 33), (1, 49, 64, 67), (1, 130, 3, 31)):
         for ta, tb in product((False, True), repeat=2):
-            check(hurried.address("dot"), extents, ta, tb, dtype)
+            check(quick_library.address("dot"), extents, ta, tb, dtype)

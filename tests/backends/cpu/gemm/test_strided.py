@@ -99,7 +99,7 @@ def test_pixels_that_are_summed_over_run_along_p(on):
 
 
 @pytest.mark.parametrize("on", MACHINES)
-def test_what_runs_on_along_no_index_is_gathered(on):
+def test_an_operand_contiguous_along_no_index_is_gathered(on):
     address = address_of(on, dtypes.f32)
 
     for columns in (1, 5, 16, 50):
@@ -119,10 +119,10 @@ def test_rows_of_the_left_side_walk_as_well(on):
 def test_steps_back_and_batches_that_share_an_operand():
     address = address_of("host", dtypes.f32)
     columns, inner = image(3, 11, 3, 1)
-    flipped = tuple((size, -step) for size, step in inner)
+    reverse = tuple((size, -step) for size, step in inner)
 
     check(address, (((4, 0),), ((7, 27),), ((27, -1),), ((4, 363),), columns, inner))
-    check(address, (((2, 0), (2, 189)), ((7, 27),), ((27, 1),), ((4, 363),), columns, flipped))
+    check(address, (((2, 0), (2, 189)), ((7, 27),), ((27, 1),), ((4, 363),), columns, reverse))
 
 
 @pytest.mark.parametrize("on", MACHINES)

@@ -81,8 +81,8 @@ def _function(name: str, text: str) -> Callable[..., None]:
     try:
         exec(compile(text, f"<kernel {name}>", "exec"), scope)
     except SyntaxError as error:
-        numbered = "\n".join(f"{n:4d}  {line}" for n, line in enumerate(text.splitlines(), 1))
-        raise CompileError(f"compile: cannot build {name} ({error})\n{numbered}") from error
+        listing = "\n".join(f"{n:4d}  {line}" for n, line in enumerate(text.splitlines(), 1))
+        raise CompileError(f"compile: cannot build {name} ({error})\n{listing}") from error
     return scope[name]
 
 
@@ -153,7 +153,7 @@ class _Call:
         self.flat(place)[0] = number
 
     def read(self, place: Place) -> int:
-        """What a condition or a branch's number says."""
+        """The value of a condition or of a branch's number."""
         return int(self.flat(place)[0])
 
 
