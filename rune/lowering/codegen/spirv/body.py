@@ -159,7 +159,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     def line(self, buffer: str, index: Size, count: int) -> int | None:
         """Elements that a thread reads with all others of its subgroup; None if it is not so."""
         array, lines = self.arrays[buffer], self.lines
-        if lines is None or buffer not in self.paired or not lines.covers(array, index, count):
+        if lines is None or buffer not in self.paired_buffers or not lines.covers(array, index, count):
             return None
         return lines.read(buffer, array, index, count, lambda: self.writer.element(array, self.size(index).id))
 

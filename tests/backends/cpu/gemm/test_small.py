@@ -59,7 +59,7 @@ def small_products(calls: Sequence[Call], machine: Machine) -> list[Callable[...
         assert isinstance(small, Small), step
         head, writer = small.function(f"product.{number}")
         texts.append(writer.definition(head.removeprefix("internal ")))
-        declarations |= writer.declared
+        declarations |= writer.declarations
     code = compile_module("small", "\n\n".join([*sorted(declarations), *texts]), HURRY)
     kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)
     functions = [kind(code.address(f"product.{number}")) for number in range(len(calls))]
