@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError
 from reprlib import recursive_repr
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 Method = Callable[..., object]
 _FACTORY = object()  # stands for an argument that was not passed, if a factory makes the default
@@ -77,10 +77,12 @@ def _record(
     return make if cls is None else make(cls)
 
 
-def _has_only_fields(members: Mapping[str, Any]) -> bool:
+def _has_only_fields(members: Mapping[str, object]) -> bool:
     """Whether all annotations of a class are texts, and none is other than a field's."""
     texts = members.get("__annotations__")
-    return bool(texts) and all(type(t) is str and not any(word in t for word in _SPECIAL) for t in texts.values())
+    if not isinstance(texts, dict):
+        return False
+    return all(type(t) is str and not any(word in t for word in _SPECIAL) for t in texts.values())
 
 
 _SPECIAL = ("ClassVar", "InitVar", "KW_ONLY")

@@ -1,23 +1,9 @@
-"""Split parts: a complex array becomes its real and imaginary parts, two real arrays.
+"""Equations on arrays of two parts, split into equations on the parts, for legalize/pairs.py.
 
-Before   program f(%0: c64[n]) { %1: c64[n] = mul %0, %0;  return %1 }
-After    program f(%0: f32[n,2]) {
-           %1: f32[n] = part %0 {number=0, axis=1};  %2: f32[n] = part %0 {number=1, axis=1}
-           %3 = mul %1, %1;  %4 = mul %2, %2;  %5 = sub %3, %4;  ...
-           %8: f32[n,2] = interleave %5, %7 {axis=1};  return %8
-         }
-
-Keys of random numbers are split in the same way, into their two words. In memory such an array is
-its parts side by side, so the inputs and results keep their bytes and only their types change;
-`outer_types` gives a plan the types that callers know. The program inside is real: it fuses,
-reduces and vectorises like any other, and no later stage knows complex numbers or keys.
 ops/parts.py has the elementwise functions; movement moves both parts; a sum is two sums; updates in
 place and running sums work on both parts at once; a product multiplies halves; a dot is one real
 dot with the 2×2 matrices of the second operand, so that a large one is a single library call on the
 data in place.
-
-Invariant: no type of two parts is left, not even in the programs that equations hold.
-Cost:      linear in the number of equations.
 """
 
 from __future__ import annotations

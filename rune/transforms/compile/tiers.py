@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import repeat
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -202,11 +202,11 @@ def _on_buffers(line: Line, trace: Traced) -> Specialised[R]:
     if trace.out_tree.kind is None and not before:
         (type,) = types
 
-        def of_one_result(*arrays: Array) -> Any:
+        def of_one_result(*arrays: Array) -> Array:
             (out,) = line([x.buffer for x in arrays])
             return Array(out, type, CPU)
 
-        return of_one_result
+        return cast("Specialised[R]", of_one_result)
 
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])
