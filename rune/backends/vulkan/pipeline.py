@@ -13,7 +13,7 @@ from typing import Any
 from rune.backends.shared import disk_cache
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, c_array, c_text, check, struct
-from rune.lowering.codegen.spirv.lines import DIGITS
+from rune.lowering.codegen.mesa.lines import DIGITS
 
 _ARGUMENT_BYTES = 16  # the address of a launch's table, and the number of its first group
 _HEADER_BYTES = 32  # of an empty pipeline cache: VkPipelineCacheHeaderVersionOne
@@ -34,7 +34,7 @@ class Pipelines:
     def __init__(self, device: VulkanDevice):
         vk = api()
         self.device = device
-        # Behind the arguments are the digits by which kernels read lines (codegen/spirv/lines.py).
+        # Behind the arguments are the digits by which kernels read lines (codegen/mesa/lines.py).
         self.digits = [n | n + 1 << 32 for n in range(0, DIGITS, 2)] if device.physical.is_llvmpipe else []
         self.pushed_bytes = _ARGUMENT_BYTES + 8 * len(self.digits)
         push_range = struct(

@@ -87,7 +87,7 @@ VECTORS = replace(
 # (codegen/subgroups.py), 16 elements at once, and columns in pairs: so a tile of 32 rows and four
 # columns needs one access for 32 products, a tile of 16 rows and two columns one for 16. Its sums
 # are in memory between rounds, which pays if a round adds four products to each. A thread's own
-# memory is not cheaper. Rows that a subgroup reads by lines (codegen/spirv/lines.py) cost a tenth,
+# memory is not cheaper. Rows that a subgroup reads by lines (codegen/mesa/lines.py) cost a tenth,
 # but 0.1 µs more for each array: so they have 256 elements or more, and loops are written out.
 # Measured with Mesa 22.3 on AVX-512.
 LANE_BY_LANE = replace(

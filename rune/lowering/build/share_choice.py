@@ -17,10 +17,10 @@ from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
-from rune.lowering.build.workgroups import Point, SharedPoint, is_nest, nest_of, placed, share_point
+from rune.lowering.build.workgroups import Point, SharedPoint, can_share, is_nest, nest_of, placed, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.nodes import Accumulate, For, Kind, Stmt, Store
+from rune.lowering.kernel.nodes import Accumulate, Alloc, For, Kind, Stmt, Store
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
@@ -99,7 +99,8 @@ def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, ta
     has_lines = choice.line_row and ("line", dtypes.f32) in target.native
     if not has_lines or schedule != PLAIN or not dims.at_most(rows, target.launch_groups):
         return None
-    reduces = any(isinstance(s, Accumulate) for s in walk(point))
+    # Scratch rows would be shared memory, which is no faster than the row itself.
+    reduces = any(isinstance(s, Accumulate) for s in walk(point)) and not any(isinstance(s, Alloc) for s in point)
     if not reduces or _longest(point) < choice.line_row or not _reads_words(point):
         return None
     nests = (s for s in point if isinstance(s, For))
@@ -108,7 +109,7 @@ def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, ta
         return None
     # Pairs, if rows are whole lines of them: two neighbours are written at once.
     shares = (Share(target.subgroup_threads, n, registers=True) for n in (2, 1) if _has_runs(point, n))
-    return next((s for s in shares if _shared_point(point, domain, s, target)), None)
+    return next((s for s in shares if can_share(point, s, target)), None)
 
 
 def _reads_words(point: Point) -> bool:

@@ -58,15 +58,11 @@ class SharedPoint:
 
 def share_point(point: Point, share: Share, target: Target) -> SharedPoint | None:
     """The point, shared by the threads of a group; None if that is impossible."""
-    # A scratch row belongs to one point.
-    if not _can_share(point) or (share.points > 1 and any(isinstance(s, Alloc) for s in point)):
+    # Tested before any code is written: most groups that a search tries cannot divide some nest.
+    if not can_share(point, share, target):
         return None
     names = set(names_bound(point))
     team = Team(share.threads, reserve("thread", names), share.points, share.across)
-    # Tested before any code is written: most groups that a search tries cannot divide some nest.
-    most = choices(target).row_elements
-    if not all(_can_divide(nest, team, share, most) for nest in point if isinstance(nest, For)):
-        return None
     # By nest, since barriers.py has to recognise these very statements.
     divided_loops = _all_divided(point, team, share, names)
     memory, inside = _split(point, team, divided_loops)
@@ -79,6 +75,15 @@ def share_point(point: Point, share: Share, target: Target) -> SharedPoint | Non
     return SharedPoint(share.threads, (*memory, loop), (*(s for body in divided_loops.values() for s in body), *apart))
 
 
+def can_share(point: Point, share: Share, target: Target) -> bool:
+    """Whether a group can divide all loops of a point; its memory may still be too small."""
+    # A scratch row belongs to one point.
+    if not _has_nests(point) or (share.points > 1 and any(isinstance(s, Alloc) for s in point)):
+        return False
+    team, most = Team(share.threads, "thread", share.points, share.across), choices(target).row_elements
+    return all(_can_divide(nest, team, share, most) for nest in point if isinstance(nest, For))
+
+
 def placed(point: Point, domain: Sequence[Axis], share: Share) -> tuple[list[Axis], Point]:
     """The axes of the grid and the point of a thread; with several points, both of one team."""
     if share.points == 1:
@@ -89,7 +94,7 @@ def placed(point: Point, domain: Sequence[Axis], share: Share) -> tuple[list[Axi
     return [*outer, block], replace_symbols(tuple(point), {last.name: block.symbol * share.points + team.point})
 
 
-def _can_share(point: Point) -> bool:
+def _has_nests(point: Point) -> bool:
     """Whether the point has loops, each of which may run in any order."""
     loops = [s for s in point if isinstance(s, For)]
     return bool(loops) and all(map(is_nest, loops))

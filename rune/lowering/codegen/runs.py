@@ -19,8 +19,8 @@ import numpy as np
 from rune import dims
 from rune.dims import Size
 from rune.lowering.kernel.expr import Expr, Load
-from rune.lowering.kernel.nodes import Let, Stmt, Store
-from rune.lowering.kernel.rewrite import loads_in
+from rune.lowering.kernel.nodes import Access, Barrier, KernelCode, Let, Stmt, Store
+from rune.lowering.kernel.rewrite import buffers_read, loads_in, walk
 from rune.records import dataclass
 
 Most = Callable[[np.dtype], int]  # elements of one access
@@ -44,6 +44,18 @@ class StoreRun:
     values: tuple[Expr, ...]
     buffer: str
     index: Size
+
+
+def apart_from_barriers(code: KernelCode, is_subgroup: bool) -> frozenset[str]:
+    """The parameters that no barrier is about, whose neighbours one access may have.
+
+    is_subgroup: whether a group is one subgroup: then these are also what is only written
+    """
+    names = frozenset(p.name for p in code.params)
+    if not any(isinstance(s, Barrier) for s in walk(code.body)):
+        return names
+    unread = names - buffers_read(code.body) if is_subgroup else frozenset[str]()
+    return unread.union(p.name for p in code.params if p.access is Access.READ)
 
 
 def with_runs(body: Sequence[Stmt], most: Most, buffers: Collection[str]) -> Iterator[Stmt | LoadRun | StoreRun]:

@@ -15,20 +15,12 @@ import numpy as np
 from rune import dtypes
 from rune.dims import Size
 from rune.lowering.codegen.accesses import AccessWalk
+from rune.lowering.codegen.mesa.lines import Lines
 from rune.lowering.codegen.runs import LoadRun, StoreRun
 from rune.lowering.codegen.spirv import index, scalar
 from rune.lowering.codegen.spirv.binary.module import KINDS, Module
-from rune.lowering.codegen.spirv.binary.words import (
-    NO_CONTROL,
-    SUBGROUP_SCOPE,
-    UNROLL,
-    WORKGROUP_SCOPE,
-    Op,
-    StorageClass,
-    instruction,
-)
+from rune.lowering.codegen.spirv.binary.words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
-from rune.lowering.codegen.spirv.lines import Lines
 from rune.lowering.codegen.spirv.scalar import Value
 from rune.lowering.codegen.subgroups import Alike, Piece, Statement, Subgroup, accesses
 from rune.lowering.codegen.target import Native
@@ -107,7 +99,6 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     lane: Value | None = None  # the number of a thread in its subgroup
     pieces: dict[str, int] = field(default_factory=dict)  # elements that threads have read for each other, by name
     lines: Lines | None = None  # None: its threads may be idle, or read by themselves
-    is_subgroup: bool = False  # whether the group is one subgroup
 
     def bind(self, name: str, value: Value) -> None:
         """Name a value, in place of a Var with this name in an earlier block."""
@@ -147,21 +138,17 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         array = self.arrays[run.buffer]
 
         def read() -> int:
-            return self.writer.load_pair(array, self.size(run.index).id)
+            line = self.line(run.buffer, run.index, 2) if run.guard is None else None
+            return self.writer.load_pair(array, self.size(run.index).id) if line is None else line
 
-        if run.guard is not None:
-            pair = self.writer.where(self.expr(run.guard).id, "i64", read)
-        else:
-            pair = self.line(run.buffer, run.index, 2) or read()
+        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
         for let, id in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
             self.bind(let.name, self.value(run.dtype, id))
 
     def line(self, buffer: str, index: Size, count: int) -> int | None:
         """Elements that a thread reads with all others of its subgroup; None if it is not so."""
         array, lines = self.arrays[buffer], self.lines
-        if lines is None or buffer not in self.paired_buffers or not lines.covers(array, index, count):
-            return None
-        return lines.read(buffer, array, index, count, lambda: self.writer.element(array, self.size(index).id))
+        return lines and lines.read(buffer, array, index, count, lambda: self.size(index).id)
 
     def store_run(self, run: StoreRun) -> None:
         """Two elements by one access."""
@@ -184,7 +171,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         self.variables[name].write(self.expr(value))
 
     def barrier(self, stmt: Barrier) -> None:
-        self.writer.barrier(SUBGROUP_SCOPE if self.is_subgroup else WORKGROUP_SCOPE)
+        self.writer.barrier()
 
     def variable(self, dtype: np.dtype) -> Variable:
         """A new mutable scalar."""
@@ -272,8 +259,8 @@ class Body(AccessWalk, ExpressionWalk[Value]):
             return self.element(array, self.size(load.indices[0]).id, load.dtype)
 
         if load.guard is None:
-            item = self.line(load.buffer, load.indices[0], 1)
-            return read() if item is None else self.value(load.dtype, item)
+            line = self.line(load.buffer, load.indices[0], 1)
+            return read() if line is None else self.value(load.dtype, line)
         guard, kind = self.expr(load.guard).id, KINDS[load.dtype]
         return self.value(load.dtype, self.writer.where(guard, kind, lambda: read().id))
 

@@ -19,11 +19,12 @@ Not done: VECTOR loops run in order, as lanes are threads here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from rune import dims, dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.groups import spread, threads_of_launch
+from rune.lowering.codegen.mesa import lines
+from rune.lowering.codegen.mesa.lines import Lines
+from rune.lowering.codegen.runs import apart_from_barriers
 from rune.lowering.codegen.spirv.binary.module import Module, width
 from rune.lowering.codegen.spirv.binary.words import (
     ALIGNED,
@@ -39,12 +40,11 @@ from rune.lowering.codegen.spirv.binary.words import (
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
 from rune.lowering.codegen.spirv.body import Body, Functions, write_function
 from rune.lowering.codegen.spirv.index import SIGNED, UNSIGNED, index_kind
-from rune.lowering.codegen.spirv.lines import DIGITS_AT, Lines, digits_type, has_lines
 from rune.lowering.codegen.spirv.scalar import NATIVE, Value, loose_operations, resized
 from rune.lowering.codegen.subgroups import subgroup_of
 from rune.lowering.codegen.target import Native, Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Param
-from rune.lowering.kernel.rewrite import buffers_read, loop_symbol, symbols_used, walk
+from rune.lowering.kernel.rewrite import symbols_used, walk
 from rune.lowering.kernel.work import counted_work
 from rune.lowering.legalize.scalars import attach_functions
 from rune.lowering.legalize.short_indices import compare_in_32_bits
@@ -93,14 +93,11 @@ class _Renderer:
 
     def __init__(self, code: KernelCode, target: Target, native: Native, zero: str | None):
         self.code, self.zero, self.target = code, zero, target
-        self.has_lines = has_lines(code, target)
-        threads_of = partial(threads_of_launch, target)
-        self.shape = spread(code, (lambda _: target.subgroup_threads) if self.has_lines else threads_of)
+        self.shape, self.subgroup = lines.spread_for(code, target)
         self.module = Module(target)
         self.writer = Writer(self.module)
         self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
         self.body = Body(self.writer, self.functions)
-        self.arguments = 0  # the id of the push constants
 
     def kernel(self) -> SpirvKernel:
         """The module and how to launch it."""
@@ -154,18 +151,10 @@ class _Renderer:
             address = self.parameter_pointer(p, type, self.member(table, k, type, 8))
             space = StorageClass.PhysicalStorageBuffer
             self.body.arrays[p.name] = Pointer(address, self.stored(p), space, in_block=True)
-        self.body.paired_buffers = self.paired_buffers()
+        self.body.paired_buffers = apart_from_barriers(code, self.subgroup is not None)
         for k, (name, kind) in enumerate(zip(code.sizes, kinds, strict=True), len(pointers)):
             size_id = self.member(table, k, module.type(kind), width(kind) // 8)
             self.body.bind(name, self.body.value(UNSIGNED[kind], size_id))
-
-    def paired_buffers(self) -> frozenset[str]:
-        """The buffers in which one access may cover two neighbours: with barriers, only those whose
-        accesses no barrier orders."""
-        has_barrier, params = self.has_barrier, self.code.params
-        # The barriers of a single subgroup order no accesses to what is only written.
-        loads = buffers_read(self.code.body) if self.is_subgroup else {p.name for p in params}
-        return frozenset(p.name for p in params if p.access is Access.READ or not has_barrier or p.name not in loads)
 
     @property
     def has_barrier(self) -> bool:
@@ -188,10 +177,7 @@ class _Renderer:
         """The address of the table, and the first group's number: the low word, if it is enough."""
         module, kind = self.module, self.position_kind()
         members = type, module.type(kind)
-        digits = (digits_type(self.writer),) if self.is_subgroup else ()
-        offsets = (0, 8, DIGITS_AT)[: len(members) + len(digits)]
-        structure = module.structure((*members, *digits), offsets, ((),) * len(offsets))
-        self.arguments = push = module.variable(StorageClass.PushConstant, structure)
+        self.arguments = push = lines.pushed(self.writer, members, self.subgroup)
         module.name(push, "arguments")
         places = [module.pointer(StorageClass.PushConstant, member) for member in members]
         table, first = (
@@ -239,26 +225,14 @@ class _Renderer:
             self.unfold(shape.nest, thread)
             self.body.body(shape.innermost)
 
-        if self.is_subgroup:
-            self.module.need(Capability.GroupNonUniform)
-            lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
-            (*loops, last) = (*shape.grid, *shape.nest)
-            names = frozenset((*self.code.sizes, *(loop.var for loop in loops)))
-            self.body.lines = Lines(self.writer, loop_symbol(last), shape.threads, names, lane, (self.arguments, 2))
-            self.body.is_subgroup = True
-            # There are as many threads as points, and a condition would hide from the driver that
-            # all threads are at work.
-            write()
+        if self.subgroup is None:
+            self.writer.either((position.as_dtype(SIGNED[kind]) < self.body.size(shape.points, kind)).id, write)
             return
-        self.writer.either((position.as_dtype(SIGNED[kind]) < self.body.size(shape.points, kind)).id, write)
-
-    @property
-    def is_subgroup(self) -> bool:
-        """Whether a group is one subgroup, whose threads read lines, and wait for no others."""
-        shape, target = self.shape, self.target
-        is_nest = len(shape.nest) == 1 and shape.threads == target.subgroup_threads
-        has_lines = is_nest and ("line", dtypes.f32) in target.native
-        return (has_lines or self.has_lines) and not self.is_folded
+        # There are as many threads as points, and a condition would hide from the driver that all
+        # of them are at work.
+        lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
+        self.body.lines = Lines(self.writer, self.subgroup, lane, self.arguments, self.body.paired_buffers)
+        write()
 
     @property
     def is_folded(self) -> bool:

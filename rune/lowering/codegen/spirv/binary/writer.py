@@ -58,6 +58,7 @@ class Writer:
     variables: list[int] = field(default_factory=list)
     known: list[dict[tuple[int, ...], int]] = field(default_factory=lambda: [{}])
     block: int = 0
+    barrier_scope: int = WORKGROUP_SCOPE
 
     # --- instructions ------------------------------------------------------------------------
 
@@ -90,9 +91,9 @@ class Writer:
             value = int(number.view(f"u{width(kind) // 8}"))
         return self.module.constant(kind, int(value))
 
-    def barrier(self, scope_number: int = WORKGROUP_SCOPE) -> None:
-        """Wait for all threads of the workgroup, or of the subgroup."""
-        scope = self.module.constant("i32", scope_number)
+    def barrier(self) -> None:
+        """Wait for all threads of the workgroup, or of the subgroup that it is."""
+        scope = self.module.constant("i32", self.barrier_scope)
         semantics = self.module.constant("i32", BARRIER_SEMANTICS)
         self.do(Op.ControlBarrier, scope, scope, semantics)
 

@@ -20,10 +20,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 
 from rune import dims, dtypes
 from rune.dims import Size
-from rune.lowering.codegen.spirv.binary.words import ALIGNED, Decoration, Op, StorageClass, instruction
+from rune.lowering.codegen.groups import Spread, spread, threads_of_launch
+from rune.lowering.codegen.spirv.binary.words import (
+    ALIGNED,
+    SUBGROUP_SCOPE,
+    Capability,
+    Decoration,
+    Op,
+    StorageClass,
+    instruction,
+)
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
 from rune.lowering.codegen.subgroups import is_alike
 from rune.lowering.codegen.target import Target
@@ -40,18 +50,51 @@ _VECTOR_BYTES = 16  # of a load: SPIR-V has vectors of four
 _KINDS = {("f32", 1): "f32", ("i32", 1): "i32", ("f32", 2): "i64", ("i32", 2): "i64"}
 
 
-def digits_type(writer: Writer) -> int:
-    """The type of the table in the push constants."""
-    module = writer.module
-    word, tag = module.type("i32"), ("stride",)
-    known = (Op.TypeArray, (word, module.constant("i32", DIGITS)), *tag) in module.known
-    type = module.declare(Op.TypeArray, word, module.constant("i32", DIGITS), tag=tag)
-    if not known:
+@dataclass(frozen=True, slots=True)
+class Subgroup:
+    """A group whose threads are one subgroup, all of them at work.
+
+    thread: the symbol by which they differ, whose values are neighbours in neighbouring threads
+    names:  symbols that have the same value in all of them
+    """
+
+    thread: Size
+    threads: int
+    names: frozenset[str]
+
+
+def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | None]:
+    """How a kernel is spread over groups, and what a group is, if it is to read lines."""
+    reads_lines, width = _reads_lines(code, target), target.subgroup_threads
+    shape = spread(code, (lambda _: width) if reads_lines else partial(threads_of_launch, target))
+    is_nest = len(shape.nest) == 1 and shape.threads == width and ("line", dtypes.f32) in target.native
+    # Groups beyond one dimension of a launch may have no point.
+    if not (reads_lines or is_nest) or not dims.at_most(shape.count, target.launch_groups):
+        return shape, None
+    (*loops, last) = (*shape.grid, *shape.nest)
+    return shape, Subgroup(loop_symbol(last), width, frozenset((*code.sizes, *(loop.var for loop in loops))))
+
+
+def pushed(writer: Writer, members: tuple[int, ...], subgroup: Subgroup | None) -> int:
+    """The push constants of a kernel: members of 8 bytes, and behind them the digits."""
+    if subgroup is not None:
+        members = (*members, _digits_type(writer))
+    offsets = tuple(8 * number for number in range(len(members)))
+    structure = writer.module.structure(members, offsets, ((),) * len(members))
+    return writer.module.variable(StorageClass.PushConstant, structure)
+
+
+def _digits_type(writer: Writer) -> int:
+    module, tag = writer.module, ("stride",)
+    operands = module.type("i32"), module.constant("i32", DIGITS)
+    is_known = (Op.TypeArray, operands, *tag) in module.known
+    type = module.declare(Op.TypeArray, *operands, tag=tag)
+    if not is_known:
         module.decorate(type, Decoration.ArrayStride, 4)
     return type
 
 
-def has_lines(code: KernelCode, target: Target) -> bool:
+def _reads_lines(code: KernelCode, target: Target) -> bool:
     """Whether subgroups of grid points read so many lines that each should be a group.
 
     Their points are neighbours along the last loop of the grid, and their code straight.
@@ -69,40 +112,42 @@ def has_lines(code: KernelCode, target: Target) -> bool:
 
 @dataclass(slots=True)
 class Lines:
-    """What is known about the threads of a subgroup, all of which are at work.
+    """The lines that a subgroup has read so far.
 
-    thread:  the symbol by which they differ, whose values are neighbours in neighbouring threads
-    threads: their number
-    names:   symbols that have the same value in all of them
     lane:    the id of a thread's number, of 32 bits
-    pushed:  the id of the push constants, and the number of the member that is the table
+    pushed:  the id of the push constants, of which the last member is the table
+    buffers: what may be read by lines
     starts:  by array, the elements at which lines begin, each with its address: one for all threads
     """
 
     writer: Writer
-    thread: Size
-    threads: int
-    names: frozenset[str]
+    subgroup: Subgroup
     lane: int
-    pushed: tuple[int, int]
+    pushed: int
+    buffers: frozenset[str]
     starts: dict[str, list[tuple[Size, int, int]]] = field(default_factory=dict)
 
-    def covers(self, array: Pointer, index: Size, count: int) -> bool:
-        """Whether the threads of a subgroup read a line, `count` elements each."""
-        is_known = array.space is StorageClass.PhysicalStorageBuffer and (array.kind, count) in _KINDS
-        return is_known and is_alike(index - count * self.thread, self.names)
+    def __post_init__(self) -> None:
+        self.writer.module.need(Capability.GroupNonUniform)
+        self.writer.barrier_scope = SUBGROUP_SCOPE
 
-    def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> int:
-        """What a thread reads: an element, or two as an integer. place: gives a pointer to it."""
+    def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> int | None:
+        """What a thread reads of a line: an element, or two as an integer; None if it is no line.
+
+        place: gives the index, where it is needed
+        """
+        is_known = name in self.buffers and (array.kind, count) in _KINDS
+        if not is_known or not is_alike(index - count * self.subgroup.thread, self.subgroup.names):
+            return None
         kind = _KINDS[array.kind, count]
-        address, distance = self.start(name, index, 4 * count, place)
+        address, distance = self.start(name, index, 4 * count, lambda: self.writer.element(array, place()))
         module, emit = self.writer.module, self.writer.emit
         item_bytes = 4 * count
         size = _VECTOR_BYTES // item_bytes
         vector, type, truth = module.vector(kind, size), module.type(kind), module.type("bool")
         pointer = module.pointer(StorageClass.PhysicalStorageBuffer, vector)
         items: list[int] = []
-        for first in range(0, self.threads, size):
+        for first in range(0, self.subgroup.threads, size):
             at = self.sum(address, 4 * distance + item_bytes * first)
             load = self.writer.effect(Op.Load, vector, emit(Op.ConvertUToPtr, pointer, at), ALIGNED, item_bytes)
             items += [emit(Op.CompositeExtract, type, load, n) for n in range(size)]
@@ -153,9 +198,9 @@ class Lines:
     def digit(self, number: int) -> int:
         """A number below DIGITS, as the push constant of that index."""
         module = self.writer.module
-        word, (table, member) = module.type("i32"), self.pushed
+        word, member = module.type("i32"), module.constant("i32", DIGITS_AT // 8)
         pointer, id = module.pointer(StorageClass.PushConstant, word), module.new_id()
-        self.writer.lines += instruction(Op.AccessChain, pointer, id, table, module.constant("i32", member), number)
+        self.writer.lines += instruction(Op.AccessChain, pointer, id, self.pushed, member, number)
         return self.writer.effect(Op.Load, word, id)
 
     def sum(self, address: int, distance: int) -> int:

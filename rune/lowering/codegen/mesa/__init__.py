@@ -1,0 +1,1 @@
+"""What SPIR-V for Mesa's processors has beyond that for GPUs."""
