@@ -79,7 +79,7 @@ class custom_vmap(CustomFunction[P, R]):
         arguments = self.arguments(args, kwargs)
         flat = self.flat(arguments)
         if is_evaluating():
-            outs = flat(*arguments.leaves)
+            outs = flat(*map(as_value, arguments.leaves))
             return tree.unflatten(flat.out_tree, outs)
         staged = stage(flat, [type_of(x) for x in arguments.leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *arguments.leaves])
