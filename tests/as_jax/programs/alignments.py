@@ -61,9 +61,13 @@ def affine_gaps_with_traceback():
     return {"rows": rows, "out": out, "k": k, "last": last}
 
 
+def _logits():
+    return jnp.array(_normal(1, 4, 13) * 3).at[1].set(-jnp.inf).at[1, 5].set(0.0).at[2, 3:].set(-jnp.inf).at[3].set(0.0)
+
+
 def tokens_by_every_rule():
-    """Top-k, top-p, min-p and typical sets, accepted drafts, penalties, beams that end."""
-    L = jnp.array(_normal(1, 4, 13) * 3).at[1].set(-jnp.inf).at[1, 5].set(0.0).at[2, 3:].set(-jnp.inf).at[3].set(0.0)
+    """Top-k, top-p, min-p and typical sets, choices, penalties, softmax of nothing."""
+    L = _logits()
     keys = jax.random.split(jax.random.key(9), 4)
 
     def topp(l, p):
@@ -91,6 +95,31 @@ def tokens_by_every_rule():
         "choice3": jax.random.choice(keys[2], L, (2,), axis=1, replace=False),
     }
 
+    hist = jnp.array([3, 3, 1, 12, 12])
+    out["pen"] = (lambda s: L[0].at[hist].set(jnp.where(s > 0, s / 1.2, s * 1.2)))(L[0][hist])
+    out["cnt"] = L[0] - 0.5 * jnp.zeros(13).at[hist].add(1)
+    out["ban"] = L[0].at[jnp.array([1, 99, -1])].set(-jnp.inf)
+    likelihoods = lambda l: jnp.take_along_axis(jax.nn.log_softmax(l), jnp.array([[1], [5], [0], [12]]), 1)
+    outside = jnp.take_along_axis(L, jnp.array([[13], [-14], [0], [5]]), 1)
+    out["ce"] = likelihoods(L), outside, jax.grad(lambda l: -jnp.sum(likelihoods(l)))(L)
+    out["sm"] = (
+        jax.nn.softmax(jnp.full((2, 3), -jnp.inf)),
+        jax.nn.log_softmax(jnp.full((2, 3), -jnp.inf)),
+        jax.nn.softmax(L, axis=(0, 1)),
+        jax.nn.softmax(L, where=L > 0),
+        jax.nn.softmax(jnp.zeros((2, 0))),
+        jax.nn.logsumexp(L, axis=1, where=L > 1e3),
+        jax.nn.one_hot(jnp.array([-1, 0, 13]), 13),
+        jax.nn.one_hot(jnp.array([1.0, 2.5]), 4),
+        jax.nn.one_hot(2, 4, dtype=bool, axis=0),
+    )
+    return out
+
+
+def drafts_and_beams():
+    """Tokens of a draft, accepted or drawn again, and beams that end at different lengths."""
+    L = _logits()
+
     def spec(key, p, q):
         k1, k2, k3 = jax.random.split(key, 3)
         x = jax.random.categorical(k1, jnp.log(q))
@@ -100,7 +129,7 @@ def tokens_by_every_rule():
         y = jax.random.categorical(k3, jnp.log(r))
         return jnp.where(ok, x, y), ok
 
-    out["spec"] = jax.vmap(spec, (0, None, None))(
+    drafts = jax.vmap(spec, (0, None, None))(
         jax.random.split(jax.random.key(1), 9), jax.nn.softmax(L[0]), jax.nn.softmax(L[0][::-1])
     )
     tr = jnp.array(_normal(5, 13, 13))
@@ -123,26 +152,7 @@ def tokens_by_every_rule():
             length=T,
         )
 
-    out["beam"] = jax.jit(beam)()
-    hist = jnp.array([3, 3, 1, 12, 12])
-    out["pen"] = (lambda s: L[0].at[hist].set(jnp.where(s > 0, s / 1.2, s * 1.2)))(L[0][hist])
-    out["cnt"] = L[0] - 0.5 * jnp.zeros(13).at[hist].add(1)
-    out["ban"] = L[0].at[jnp.array([1, 99, -1])].set(-jnp.inf)
-    likelihoods = lambda l: jnp.take_along_axis(jax.nn.log_softmax(l), jnp.array([[1], [5], [0], [12]]), 1)
-    outside = jnp.take_along_axis(L, jnp.array([[13], [-14], [0], [5]]), 1)
-    out["ce"] = likelihoods(L), outside, jax.grad(lambda l: -jnp.sum(likelihoods(l)))(L)
-    out["sm"] = (
-        jax.nn.softmax(jnp.full((2, 3), -jnp.inf)),
-        jax.nn.log_softmax(jnp.full((2, 3), -jnp.inf)),
-        jax.nn.softmax(L, axis=(0, 1)),
-        jax.nn.softmax(L, where=L > 0),
-        jax.nn.softmax(jnp.zeros((2, 0))),
-        jax.nn.logsumexp(L, axis=1, where=L > 1e3),
-        jax.nn.one_hot(jnp.array([-1, 0, 13]), 13),
-        jax.nn.one_hot(jnp.array([1.0, 2.5]), 4),
-        jax.nn.one_hot(2, 4, dtype=bool, axis=0),
-    )
-    return out
+    return {"spec": drafts, "beam": jax.jit(beam)()}
 
 
 def lists_of_numbers_beside_data():
