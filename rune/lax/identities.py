@@ -13,7 +13,7 @@ from rune.core.types import Shape
 from rune.dims import Size
 from rune.numpy.arguments import shape_of, value
 from rune.ops.family import size_value
-from rune.transforms.arguments import unshared
+from rune.transforms.arguments import as_value, unshared
 from rune.transforms.compile.placement import put_each, wheres
 from rune.typing import ArrayLike
 
@@ -57,18 +57,22 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
 
 
 def optimization_barrier(operand: T) -> T:
-    """The tree unchanged; NumPy data are copied into arrays.
+    """The values unchanged; NumPy data are copied into arrays, and numbers become weak ones.
 
     No pass of rune changes what a program computes, so no barrier is needed; the name exists for
     programs that call it. `rune.checkpoint` keeps recomputations separate by itself.
-    Shapes: any, unchanged. Types: any, unchanged.
-    Errors: none.
+    Shapes: any, unchanged. Types: unchanged; 64-bit NumPy data arrive as in every operation.
+    Errors: ArgumentError if a leaf is not an array.
 
     >>> from rune import lax
     >>> lax.optimization_barrier((1.0, 2))
-    (1.0, 2)
+    (Array(1., f32*[], cpu:0), Array(2, i32*[], cpu:0))
     """
-    return tree.map(unshared, operand)
+    return tree.map(_barred, operand)
+
+
+def _barred(leaf: object) -> object:
+    return as_value(unshared(value("optimization_barrier", leaf)))
 
 
 def dtype(x: ArrayLike) -> np.dtype:

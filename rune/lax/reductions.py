@@ -245,7 +245,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 
     Shapes: any, unchanged.
     Types:  floating or complex, that of `operand`.
-    Errors: ArgumentError if an argument is not an array; DtypeError for anything but floats;
+    Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers;
             AxisError for an axis out of range.
 
     >>> from rune import lax

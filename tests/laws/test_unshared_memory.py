@@ -145,3 +145,8 @@ def test_values_that_a_linear_map_captured_do_not_change(make: Callable[[Any, An
     x[:] = c[:] = np.nan
 
     same(before, tree.map(np.asarray, linear(one)))
+
+
+@pytest.mark.parametrize("way", sorted(HANDED_THROUGH.keys() - {"itself", "in a tree", "a slice"}))
+def test_64_bits_of_numpy_arrive_with_32(way: str):
+    assert HANDED_THROUGH[way](np.arange(4.0).reshape(2, 2)).dtype == np.float32

@@ -79,7 +79,7 @@ class custom_vmap(CustomFunction[P, R]):
         arguments = self.arguments(args, kwargs)
         flat = self.flat(arguments)
         if is_evaluating():
-            outs = flat(*arguments.leaves)
+            outs = flat(*map(as_value, arguments.leaves))
             return tree.unflatten(flat.out_tree, outs)
         # Traced under a derivative, too: the equation keeps the rule for a vmap further out.
         closure = stage(flat, [type_of(x) for x in arguments.leaves], self.name)

@@ -39,6 +39,18 @@ def test_without_lanes_the_function_runs():
     assert calls == []
 
 
+def test_without_lanes_python_numbers_are_arrays_inside_and_outside():
+    @rune.custom_vmap
+    def halves(x: Any) -> Any:
+        return x.astype("float16"), x
+
+    halves.def_vmap(lambda axis_size, in_batched, x: (halves(x), (True, True)))
+
+    half, same_number = halves(2.0)
+
+    assert (half.dtype, same_number.dtype, same_number.shape) == (np.float16, np.float32, ())
+
+
 @pytest.mark.parametrize(
     "transform", [rune.vmap, lambda f, a: rune.jit(rune.vmap(f, a)), lambda f, a: rune.vmap(rune.jit(f), a)]
 )
