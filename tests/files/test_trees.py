@@ -187,7 +187,7 @@ def test_another_suffix_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "words"), [("pt", "safetensors.torch"), ("h5", "h5py"), ("pkl", "executes"), ("npy", "numpy.load")]
+    ("suffix", "words"), [("pt", "safetensors.torch"), ("h5", "h5py"), ("pkl", "runs code"), ("npy", "numpy.load")]
 )
 @pytest.mark.parametrize("use", [rune.tree.load, lambda path: rune.tree.save(path, [1])])
 def test_for_a_file_of_others_it_is_said_how_values_pass(suffix: str, words: str, use: Any, tmp_path: Path):
