@@ -214,7 +214,7 @@ def start_server(port: int, **options: object) -> NoReturn:
     >>> import rune
     >>> rune.profiler.start_server(9999)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    rune.errors.ArgumentError: start_server: cannot serve traces by a port (they are files)...
+    rune.errors.ArgumentError: start_server: cannot serve traces on a port (traces are files)...
     """
     _refuse("start_server", "serve traces on a port (traces are files)", "rune.profiler.trace(folder) writes one")
 

@@ -146,8 +146,7 @@ def primitive(
         expand=expansion and expansion.results,
         multiple_results=multiple_results,
         jvp_equation=_jvp_of(jvp, expansion, lambda: operation),
-        # A C function or a meaning is the reference, which the default rule calls.
-        run=None if native or meaning else _eager(expansion, bool(sources), lambda: operation),
+        run=None if native or meaning else _eager(expansion, bool(sources), lambda: operation),  # they run themselves
         meaning=meaning,
         form=expand or meaning or types,
     )

@@ -199,7 +199,7 @@ def test_a_lowering_that_differs_from_its_type_is_refused():
     wrong_p.def_abstract_eval(lambda x: x)
     mlir.register_lowering(wrong_p, mlir.lower_fun(lambda x: x[:1], multiple_results=False))
 
-    with pytest.raises(TransformError, match=r"its lowering gives f32\[1\], its abstract_eval says f32\[3\]"):
+    with pytest.raises(TransformError, match=r"its lowering returns f32\[1\], its abstract_eval f32\[3\]"):
         jax.jit(wrong_p.bind)(X)
 
 

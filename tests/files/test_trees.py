@@ -187,7 +187,7 @@ def test_another_suffix_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "words"), [("pt", "safetensors.torch"), ("h5", "h5py"), ("pkl", "executes"), ("npy", "numpy.load")]
+    ("suffix", "words"), [("pt", "safetensors.torch"), ("h5", "h5py"), ("pkl", "runs code"), ("npy", "numpy.load")]
 )
 @pytest.mark.parametrize("use", [rune.tree.load, lambda path: rune.tree.save(path, [1])])
 def test_errors_about_other_libraries_files_explain_how_to_convert_them(
