@@ -55,7 +55,7 @@ Opening = Callable[..., Any]
 
 
 @pytest.fixture(params=NAMES)
-def opened(request: pytest.FixtureRequest) -> Opening:
+def open_backend(request: pytest.FixtureRequest) -> Opening:
     """Opens a device of its own that is given so much work at once."""
     name = request.param
     if name in rune.missing():

@@ -129,7 +129,7 @@ def test_a_group_that_no_multiprocessor_holds_takes_forever():
     assert cycles(LARGE, Group(16, 16, 16, 16, 16), CORES) == float("inf")
 
 
-@given(sizes=st.tuples(*(st.integers(1, 5_000) for _ in range(3))), more=st.integers(1, 1_000), ahead=st.booleans())
+@given(sizes=st.tuples(*(st.integers(1, 5_000) for _ in range(3))), more=st.integers(1, 1_000), is_ahead=st.booleans())
 def test_a_longer_sum_never_takes_less_time(sizes: tuple[int, int, int], more: int, is_ahead: bool):
     product = Product(1, *sizes)
     longer = replace(product, sums=product.sums + more)

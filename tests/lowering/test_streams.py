@@ -399,7 +399,7 @@ def chain(before: Sequence[str], after: Sequence[str], is_transposed: bool, xp: 
 @given(
     before=st.lists(st.sampled_from(sorted(BEFORE)), max_size=3),
     after=st.lists(st.sampled_from(sorted(AFTER)), max_size=3),
-    turned=st.booleans(),
+    is_transposed=st.booleans(),
     sizes=st.tuples(*(st.integers(2, 70),) * 2, *(st.integers(1, 5),) * 2),
     seed=st.integers(0, 99),
 )

@@ -31,7 +31,7 @@ GROUPS = [[0, 2], [3, 1]]
 
 
 @pytest.fixture(scope="module")
-def there() -> Iterator[tuple[Machine, list[Device], FakeNccl]]:
+def setting() -> Iterator[tuple[Machine, list[Device], FakeNccl]]:
     with machine_of(4) as (machine, devices), pytest.MonkeyPatch.context() as patch:
         yield machine, devices, installed(patch, machine)
 
