@@ -191,9 +191,9 @@ def einsum(m: Maker) -> Made:
                 known.append(next(free))
             spec += m.choose(known)
         specs.append(spec)
-    letters = sorted(set("".join(specs)))
-    m.rng.shuffle(letters)
-    out = "".join(letters[: m.below(min(len(letters), 3) + 1)])
+    axes = sorted(set("".join(specs)))
+    m.rng.shuffle(axes)
+    out = "".join(axes[: m.below(min(len(axes), 3) + 1)])
     return f"rnp.einsum('{','.join(specs)}->{out}', {', '.join(operands)})"
 
 

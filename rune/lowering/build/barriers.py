@@ -18,7 +18,7 @@ a loop is independent if each iteration writes its own elements, which indices d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from rune import dims
 from rune.dims import Dim, Size
@@ -48,11 +48,19 @@ class _Group:
     private: frozenset[str]
     same: Mapping[str, str]
     independent: frozenset[Stmt]  # statements without a conflict within themselves
+    # What `split_off` has answered: each index is compared with many others.
+    splits: dict[Size, tuple[int, Size] | None] = field(default_factory=dict, compare=False)
 
     @property
     def only(self) -> tuple[str, int] | None:
         """The one thread variable and its extent, unless there are several."""
         return next(iter(self.threads.items())) if len(self.threads) == 1 else None
+
+    def split_off(self, index: Size, name: str) -> tuple[int, Size] | None:
+        """(c, d) of an index c·name + d, `name` the only thread variable and c a positive number."""
+        if index not in self.splits:
+            self.splits[index] = _split_off(index, name)
+        return self.splits[index]
 
 
 def insert_barriers(code: KernelCode, independent: Iterable[Stmt] = ()) -> KernelCode:
@@ -238,7 +246,7 @@ def _is_own(a: Access, b: Access, group: _Group) -> bool:
     # Both pass an `if` that only thread 0 passes.
     if (name, 1) in a.limits and (name, 1) in b.limits:
         return True
-    of_a, of_b = _split_off(a.index, name), _split_off(b.index, name)
+    of_a, of_b = group.split_off(a.index, name), group.split_off(b.index, name)
     if of_a is None or of_b is None or of_a[0] != of_b[0]:
         return False
     step, difference = of_a[0], of_a[1] - _of_another(of_b[1], group)
@@ -255,7 +263,6 @@ def _of_another(x: Size, group: _Group) -> Size:
 
 
 def _split_off(index: Size, name: str) -> tuple[int, Size] | None:
-    """(c, d) of an index c·name + d, c a positive number."""
     c = dims.coefficient(index, name)
     if not isinstance(c, int) or c <= 0 or not isinstance(index, Dim):
         return None

@@ -78,7 +78,7 @@ def tokens_by_every_rule():
 
     topk = lambda l, k: jnp.where(l < lax.top_k(l, k)[0][-1:], jnp.finfo(l.dtype).min, l)
     typ = lambda l: jnp.abs(-jax.nn.log_softmax(l) - jnp.nansum(-jax.nn.softmax(l) * jax.nn.log_softmax(l)))
-    out = {
+    out: dict = {
         "tp": jax.vmap(topp, (0, None))(L, 0.7),
         "tk": jax.vmap(lambda l: topk(l, 3))(L),
         "ty": jax.vmap(typ)(L),
