@@ -78,7 +78,7 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
 
 loading = held(threading.RLock())  # held while a library is loaded and initialised
 _module_names: set[str] = set()  # by `load`; importing them again creates no objects
-_program_freezes = False  # whether it was seen to have frozen objects
+_freezes: list[int] = []  # how many objects the program had frozen when it was seen to have some
 
 
 def load(name: str) -> ModuleType:
@@ -111,10 +111,10 @@ def _grow_old() -> None:
     The next two collections would otherwise scan all that modules have created, a tenth of a first
     call. It does nothing once a program has frozen objects, as unfreezing would affect them, too.
     """
-    global _program_freezes
-    # Counting frozen objects walks all of them, 50 ms for some millions: so it is done once.
-    _program_freezes = _program_freezes or gc.get_freeze_count() > 0
-    if not _program_freezes:
+    # Counting walks all frozen objects, 50 ms for some millions: so it is done until there are some.
+    if not _freezes and (count := gc.get_freeze_count()):
+        _freezes.append(count)
+    if not _freezes:
         gc.freeze()
         gc.unfreeze()
 

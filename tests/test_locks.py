@@ -462,7 +462,7 @@ def test_a_module_that_is_loaded_already_is_looked_up_without_a_look_at_the_heap
 
 def test_frozen_objects_are_counted_once(monkeypatch: pytest.MonkeyPatch):
     counts: list[int] = []
-    monkeypatch.setattr(locks, "_program_freezes", False)
+    monkeypatch.setattr(locks, "_freezes", [])
     monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.append(1) or 1)
 
     for name in ("email.mime.audio", "email.mime.image"):

@@ -45,8 +45,7 @@ TARGET = Target(
     1 << 12,
     frozenset(),
 )
-BASE = 1 << 20  # address of the first byte
-TOTAL = 1 << 26
+BASE, TOTAL = 1 << 20, 1 << 26  # address of the first byte, and bytes
 
 
 def plan_for(function: Callable[..., Any], *types: ArrayType) -> Plan:
@@ -186,8 +185,7 @@ class FakeCuda(Kernels):
     def __init__(self, version: int = 13000, total: int = TOTAL, number: int = 0, stack: Stack | None = None):
         self.number, self.base = number, BASE + (number << 32)
         self.version, self.total, self.live_bytes = version, total, 0
-        # Its pages take memory once they are touched: some tests keep many drivers.
-        self.memory = np.frombuffer(mmap.mmap(-1, total), np.uint8)
+        self.memory = np.frombuffer(mmap.mmap(-1, total), np.uint8)  # untouched pages take no memory
         self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
         self.host: list[np.ndarray] = []  # page-locked
