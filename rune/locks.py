@@ -111,7 +111,7 @@ def _grow_old() -> None:
     The next two collections would otherwise scan all that modules have created, a tenth of a first
     call. It does nothing once a program has frozen objects, as unfreezing would affect them, too.
     """
-    # Counting walks all frozen objects, 50 ms for some millions: so it is done until there are some.
+    # Counting walks all frozen objects, 50 ms for some millions; once there are some it ends.
     if not _freezes and (count := gc.get_freeze_count()):
         _freezes.append(count)
     if not _freezes:

@@ -57,7 +57,7 @@ class _Group:
         return next(iter(self.threads.items())) if len(self.threads) == 1 else None
 
     def split_off(self, index: Size, name: str) -> tuple[int, Size] | None:
-        """(c, d) of an index c·name + d, `name` the only thread variable and c a positive number."""
+        """(c, d) of an index c·name + d, c a positive number, `name` the only thread variable."""
         if index not in self.splits:
             self.splits[index] = _split_off(index, name)
         return self.splits[index]
