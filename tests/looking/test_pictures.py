@@ -152,7 +152,7 @@ def test_a_shape_without_a_sharding_is_refused():
 
 
 def test_a_program_without_intermediate_values_has_no_picture_of_memory():
-    with pytest.raises(ArgumentError, match="keeps no value"):
+    with pytest.raises(ArgumentError, match="no intermediate values in memory"):
         viz.memory(rune.explain(rnp.sin)(rnp.ones(3)))
 
 

@@ -75,7 +75,7 @@ ROUTINES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], np.ndarray
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def questions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The questions of routines that are long for the time of a test."""
     questions: list[int] = []
 

@@ -212,7 +212,7 @@ def _vectors(make: Maker, small: Small, slot: Value, places: Places) -> None:
 
 
 def _lanes_from(make: Maker, at: Value, step: int, count: int) -> Value:
-    """`count` elements, `step` apart; the other lanes do not matter."""
+    """`count` elements, `step` apart, and 0 in the other lanes; with step 0 one in all lanes."""
     shape, writer = make.shape, make.writer
     if step == 0:
         return writer.splat(make.scalar(at), shape.lanes)
