@@ -118,6 +118,14 @@ def test_where_a_subgroup_reads_lines_it_has_a_row(type: ArrayType, axis: int, s
     assert str(default(lambda x: ops.reduce_sum(x, axes=(axis,)), type, device=mesa)) == schedule
 
 
+@pytest.mark.parametrize(("function", "schedule"), [(ops.exp, "share(8, lanes=2, registers)"), (ops.sin, "plain")])
+def test_a_row_is_not_written_out_where_its_functions_are_long(function: Any, schedule: str):
+    native = natively(shuffle=[dtypes.f32], line=[dtypes.f32])
+    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2, native=native)
+
+    assert str(default(lambda x: ops.reduce_sum(function(x), axes=(1,)), f32(4096, 1024), device=mesa)) == schedule
+
+
 @pytest.mark.parametrize(
     ("type", "schedule"),
     [

@@ -36,7 +36,8 @@ class Choices:
     row_elements: int = 32  # most elements of a row that a thread holds, whose loops are written out
     row_lanes: int = 1  # neighbours that a thread takes at a time, of a row or of points
     line_row: int = 0  # fewest elements of a row that one subgroup reads by lines; 0: it has no lines
-    line_code: int = 0  # most statements of a thread that does so
+    line_code: int = 0  # most statements of a thread that does so, ...
+    line_calls: int = 0  # ... and most instructions in the functions that it calls
     access_bytes: int = 0  # bytes of neighbours that a thread reads or writes at once
     sums: int = 1  # variables over which a long sum of straight code is spread
     rounds: int = 1  # most rounds of an inner loop along neighbours that are joined to one
@@ -105,6 +106,7 @@ LANE_BY_LANE = replace(
     row_elements=512,
     line_row=256,
     line_code=1024,
+    line_calls=6000,
     access_bytes=16,
     full_threads=64,
     rounds=16,

@@ -19,12 +19,13 @@ from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.workgroups import Point, SharedPoint, can_share, is_nest, nest_of, placed, share_point
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.expr import Load, Op
 from rune.lowering.kernel.nodes import Accumulate, Alloc, For, Kind, Stmt, Store
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis
+from rune.lowering.scalar.table import OPERATIONS
 
 MOST_SUMS = 4  # of a point that is shared for its reads alone
 ROUNDS = 4  # fewest elements for each thread of a group; fewer are not worth the barriers
@@ -103,13 +104,26 @@ def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, ta
     reduces = any(isinstance(s, Accumulate) for s in walk(point)) and not any(isinstance(s, Alloc) for s in point)
     if not reduces or _longest(point) < choice.line_row or not _reads_words(point):
         return None
-    nests = (s for s in point if isinstance(s, For))
-    statements = sum(_points(nest) * sum(1 for _ in walk(nest_of(nest)[-1].body)) for nest in nests)
-    if statements > choice.line_code * target.subgroup_threads:
+    # Each element is written out, and Mesa's time for functions grows faster than their number.
+    statements, instructions = _written_out(point)
+    threads = target.subgroup_threads
+    if statements > choice.line_code * threads or instructions > choice.line_calls * threads:
         return None
     # Pairs, if rows are whole lines of them: two neighbours are written at once.
     shares = (Share(target.subgroup_threads, n, registers=True) for n in (2, 1) if _has_runs(point, n))
     return next((s for s in shares if can_share(point, s, target)), None)
+
+
+def _written_out(point: Point) -> tuple[int, int]:
+    """The statements of all elements, and the instructions of the functions that they call."""
+    statements = instructions = 0
+    for nest in (s for s in point if isinstance(s, For)):
+        body = tuple(walk(nest_of(nest)[-1].body))
+        parts = (part for stmt in body for e in expressions(stmt) for part in walk_expr(e))
+        operations = [OPERATIONS[x.name] for x in parts if isinstance(x, Op)]
+        statements += _points(nest) * len(body)
+        instructions += _points(nest) * sum(operation.instructions for operation in operations if operation.forms)
+    return statements, instructions
 
 
 def _reads_words(point: Point) -> bool:
