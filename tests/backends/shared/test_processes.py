@@ -263,7 +263,9 @@ def test_compiling_running_and_dropping_leaves_memory_handles_and_threads_as_the
         gc.collect()
         resident.append(resident_bytes())
     # What earlier tests have left may go meanwhile.
-    assert all(count <= before for count, before in zip(counts(), (files, threads), strict=True))
+    counted = counts()
+    is_fewer = all(count <= before for count, before in zip(counted, (files, threads), strict=True))
+    assert is_fewer, f"files and threads: {counted}, and {(files, threads)} before"
     assert rune.memory_stats(device).live_bytes == live
     assert len(gc.get_objects()) - objects < OBJECTS * 9
     assert soak.growth(resident) < GROWN_BYTES
