@@ -77,15 +77,15 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
 
 
 loading = held(threading.RLock())  # held while a library is loaded and initialised
-_module_names: set[str] = set()  # by `load`; importing them again creates no objects
-_freezes: list[int] = []  # how many objects the program had frozen when it was seen to have some
+_imports: set[str] = set()  # modules that `load` has imported: another import creates no objects
+_freeze_counts: list[int] = []  # the first number of frozen objects above 0, once there was one
 
 
 def load(name: str) -> ModuleType:
     """Import a module on first use, by its full name. Errors: those of importing it."""
-    with loading, nullcontext() if name in _module_names else _without_collections():
+    with loading, nullcontext() if name in _imports else _without_collections():
         module = import_module(name)
-        _module_names.add(name)
+        _imports.add(name)
         return module
 
 
@@ -111,10 +111,10 @@ def _grow_old() -> None:
     The next two collections would otherwise scan all that modules have created, a tenth of a first
     call. It does nothing once a program has frozen objects, as unfreezing would affect them, too.
     """
-    # Counting walks all frozen objects, 50 ms for some millions; once there are some it ends.
-    if not _freezes and (count := gc.get_freeze_count()):
-        _freezes.append(count)
-    if not _freezes:
+    # Counting walks all frozen objects, 50 ms for millions, so it stops once some have been seen.
+    if not _freeze_counts and (count := gc.get_freeze_count()):
+        _freeze_counts.append(count)
+    if not _freeze_counts:
         gc.freeze()
         gc.unfreeze()
 

@@ -462,11 +462,11 @@ def test_a_module_that_is_loaded_already_is_looked_up_without_a_look_at_the_heap
 
 def test_frozen_objects_are_counted_once(monkeypatch: pytest.MonkeyPatch):
     counts: list[int] = []
-    monkeypatch.setattr(locks, "_freezes", [])
+    monkeypatch.setattr(locks, "_freeze_counts", [])
     monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.append(1) or 1)
 
     for name in ("email.mime.audio", "email.mime.image"):
-        monkeypatch.setattr(locks, "_module_names", locks._module_names - {name})
+        monkeypatch.setattr(locks, "_imports", locks._imports - {name})
         locks.load(name)
 
     assert counts == [1]

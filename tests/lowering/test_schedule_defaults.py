@@ -19,6 +19,8 @@ from tests.lowering.test_schedules import GPU, PROCESSOR, UNITS, kernel_of, of
 from tests.support.lowering import f32
 
 LARGE = replace(GPU, cores=132)
+MESA = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2)
+LINES = replace(MESA, native=natively(shuffle=[dtypes.f32], line=[dtypes.f32]))
 M16 = 1 << 24
 
 
@@ -92,9 +94,7 @@ def test_a_cpu_behind_a_driver_has_no_use_for_shared_memory():
 def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
     function: Any, types: tuple[ArrayType, ...], schedule: str
 ):
-    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2)
-
-    assert str(default(function, *types, device=mesa)) == schedule
+    assert str(default(function, *types, device=MESA)) == schedule
 
 
 @pytest.mark.parametrize(
@@ -112,18 +112,12 @@ def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
     ],
 )
 def test_where_a_subgroup_reads_lines_it_has_a_row(type: ArrayType, axis: int, schedule: str):
-    native = natively(shuffle=[dtypes.f32], line=[dtypes.f32])
-    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2, native=native)
-
-    assert str(default(lambda x: ops.reduce_sum(x, axes=(axis,)), type, device=mesa)) == schedule
+    assert str(default(lambda x: ops.reduce_sum(x, axes=(axis,)), type, device=LINES)) == schedule
 
 
 @pytest.mark.parametrize(("function", "schedule"), [(ops.exp, "share(8, lanes=2, registers)"), (ops.sin, "plain")])
 def test_a_row_is_not_written_out_where_its_functions_are_long(function: Any, schedule: str):
-    native = natively(shuffle=[dtypes.f32], line=[dtypes.f32])
-    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2, native=native)
-
-    assert str(default(lambda x: ops.reduce_sum(function(x), axes=(1,)), f32(4096, 1024), device=mesa)) == schedule
+    assert str(default(lambda x: ops.reduce_sum(function(x), axes=(1,)), f32(4096, 1024), device=LINES)) == schedule
 
 
 @pytest.mark.parametrize(
@@ -137,10 +131,7 @@ def test_a_row_is_not_written_out_where_its_functions_are_long(function: Any, sc
     ],
 )
 def test_where_subgroups_read_lines_a_transposition_reads_rows_and_writes_columns(type: ArrayType, schedule: str):
-    native = natively(shuffle=[dtypes.f32], line=[dtypes.f32])
-    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2, native=native)
-
-    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2, type, device=mesa)) == schedule
+    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2, type, device=LINES)) == schedule
 
 
 @pytest.mark.parametrize("numbers", [AB, ATB, ABT])

@@ -48,7 +48,7 @@ class _Group:
     private: frozenset[str]
     same: Mapping[str, str]
     independent: frozenset[Stmt]  # statements without a conflict within themselves
-    # What `split_off` has answered: each index is compared with many others.
+    # Answers of `split_off`, since each index is compared with many others.
     splits: dict[Size, tuple[int, Size] | None] = field(default_factory=dict, compare=False)
 
     @property

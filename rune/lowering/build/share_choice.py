@@ -25,7 +25,7 @@ from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis
-from rune.lowering.scalar.table import OPERATIONS
+from rune.lowering.scalar.table import ROWS
 
 MOST_SUMS = 4  # of a point that is shared for its reads alone
 ROUNDS = 4  # fewest elements for each thread of a group; fewer are not worth the barriers
@@ -120,7 +120,7 @@ def _written_out(point: Point) -> tuple[int, int]:
     for nest in (s for s in point if isinstance(s, For)):
         body = tuple(walk(nest_of(nest)[-1].body))
         parts = (part for stmt in body for e in expressions(stmt) for part in walk_expr(e))
-        operations = [OPERATIONS[x.name] for x in parts if isinstance(x, Op)]
+        operations = [ROWS[x.name] for x in parts if isinstance(x, Op)]
         statements += _points(nest) * len(body)
         instructions += _points(nest) * sum(operation.instructions for operation in operations if operation.forms)
     return statements, instructions

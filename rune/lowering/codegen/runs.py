@@ -47,9 +47,9 @@ class StoreRun:
 
 
 def apart_from_barriers(code: KernelCode, is_subgroup: bool) -> frozenset[str]:
-    """The parameters that no barrier is about, whose neighbours one access may have.
+    """The parameters whose accesses no barrier has to order, so that one may cover two neighbours.
 
-    is_subgroup: whether a group is one subgroup: then these are also what is only written
+    is_subgroup: whether each group is one subgroup, which then includes those only written
     """
     names = frozenset(p.name for p in code.params)
     if not any(isinstance(s, Barrier) for s in walk(code.body)):

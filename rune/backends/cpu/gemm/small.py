@@ -56,7 +56,7 @@ class Small:
     lanes: Axis
     inner: Axes
     sums_lanes: bool
-    turned: bool  # whether B takes the place of A, and A that of B
+    is_transposed: bool  # whether B takes the place of A, and A that of B
 
     @property
     def cost(self) -> float:
@@ -74,7 +74,7 @@ class Small:
         a, b, c = make.pointers("a b c")
         slot = make.writer.allocate(self.shape.vector)
         element = partial(_sum_of_lanes if self.sums_lanes else _vectors, make, self, slot)
-        _nest(make, self.outer, (b, a, c) if self.turned else (a, b, c), element)
+        _nest(make, self.outer, (b, a, c) if self.is_transposed else (a, b, c), element)
         make.writer.do("ret void")
         return f"internal void @{name}(ptr %a, ptr %b, ptr %c)", make.writer
 
@@ -95,7 +95,7 @@ def small_of(step: Call, machine: Machine) -> Small | None:
     inner = _common(walks["a_inner"], walks["b_inner"], ((k, 0),))
     if not (batches and rows and columns and inner):
         return None
-    small = _arranged(shape_for(machine, SCALARS[dtype]), batches, rows, columns, inner, step)
+    small = _loops_of(shape_for(machine, SCALARS[dtype]), batches, rows, columns, inner, step)
     return small if small.cost <= MOST_COST else None
 
 
@@ -136,21 +136,21 @@ def _step_at(digits: Digits, index: int) -> int:
     return 0
 
 
-def _arranged(shape: Shape, batch: Axes, rows: Axes, columns: Axes, inner: Axes, step: Call) -> Small:
+def _loops_of(shape: Shape, batch: Axes, rows: Axes, columns: Axes, inner: Axes, step: Call) -> Small:
     """The loops of a product. One with a single column is computed as the transposed one."""
     parameters = dict(step.parameters)
     trans_a, trans_b = (bool(parameters.get(name)) for name in ("trans_a", "trans_b"))
     m, n = (math.prod(axis.size for axis in axes) for axes in (rows, columns))
-    is_turned = n == 1 and m > 1
-    if is_turned:
+    is_transposed = n == 1 and m > 1
+    if is_transposed:
         m, n, trans_a, trans_b = n, m, False, not trans_a
-        batch, rows, columns, inner = (tuple(map(_turned, axes)) for axes in (batch, columns, rows, inner))
+        batch, rows, columns, inner = (tuple(map(_transposed, axes)) for axes in (batch, columns, rows, inner))
     if step.routine == "dot" and is_of_few_rows(m, n, trans_a, trans_b):
-        return Small(shape, (*columns, *rows, *batch), inner[0], (), True, is_turned)
-    return Small(shape, (*columns[1:], *rows, *batch), columns[0], inner, False, is_turned)
+        return Small(shape, (*columns, *rows, *batch), inner[0], (), True, is_transposed)
+    return Small(shape, (*columns[1:], *rows, *batch), columns[0], inner, False, is_transposed)
 
 
-def _turned(axis: Axis) -> Axis:
+def _transposed(axis: Axis) -> Axis:
     a, b, c = axis.steps
     return Axis(axis.size, (b, a, c))
 
@@ -166,12 +166,12 @@ def _nest(make: Maker, axes: Sequence[Axis], places: Places, body: Callable[[Pla
     *inner, outer = axes
 
     def one(index: Value) -> None:
-        _nest(make, inner, _moved(make, places, outer, index), body)
+        _nest(make, inner, _advanced(make, places, outer, index), body)
 
     make.each(make.number(outer.size), one)
 
 
-def _moved(make: Maker, places: Places, axis: Axis, index: Value) -> Places:
+def _advanced(make: Maker, places: Places, axis: Axis, index: Value) -> Places:
     """The addresses `index` steps on."""
     a, b, c = (
         make.at(place, index * step) if step and axis.size > 1 else place
@@ -185,9 +185,9 @@ def _each_vector(make: Maker, axis: Axis, places: Places, body: Callable[[Places
     partial."""
     lanes = make.shape.lanes
     full, remainder = divmod(axis.size, lanes)
-    make.each(make.number(full), lambda v: body(_moved(make, places, axis, v * lanes), lanes))
+    make.each(make.number(full), lambda v: body(_advanced(make, places, axis, v * lanes), lanes))
     if remainder:
-        body(_moved(make, places, axis, make.number(full * lanes)), remainder)
+        body(_advanced(make, places, axis, make.number(full * lanes)), remainder)
 
 
 def _vectors(make: Maker, small: Small, slot: Value, places: Places) -> None:

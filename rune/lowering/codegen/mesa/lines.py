@@ -4,12 +4,12 @@
                                              and each selects the one of its lane
 
 This is for Mesa's processors. There an access is a loop over the lanes of a subgroup, unless the
-driver can tell that all lanes have one address: then it is a load, and a line with its selections
-becomes one vector load (decision 0105). The driver knows so of push constants, of what is computed
-from them, and of no other value, and believes it only where all threads are at work: outside loops
-and branches. A push constant is the same for all threads whatever its index, as the index has to
-be. So the push constants have a table of the numbers 0 to 15, and an address becomes known to be
-one for all by looking up its digits there: twelve look-ups for each array and subgroup, 6 ns each.
+driver can prove that all lanes have the same address: then it is a single load, and a line with its
+selections becomes one vector load (decision 0105). The driver can prove it for push constants and
+for what is computed from them, outside loops and branches, where all threads are active. Vulkan
+requires the index of a push constant to be the same for all threads, so the driver takes the value
+for the same, too. The push constants therefore hold a table of the numbers 0 to 15, and an address
+is looked up there digit by digit: twelve look-ups for each array and subgroup, 6 ns each.
 
 Invariant: reads what each thread would read by itself.
 Source: Mesa 22.3, nir_src_is_always_uniform and emit_load_global of gallivm.
@@ -75,7 +75,7 @@ def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | Non
     return shape, Subgroup(loop_symbol(last), width, frozenset((*code.sizes, *(loop.var for loop in loops))))
 
 
-def pushed(writer: Writer, members: tuple[int, ...], subgroup: Subgroup | None) -> int:
+def push_constants(writer: Writer, members: tuple[int, ...], subgroup: Subgroup | None) -> int:
     """The push constants of a kernel: members of 8 bytes, and behind them the digits."""
     if subgroup is not None:
         members = (*members, _digits_type(writer))
@@ -115,7 +115,7 @@ class Lines:
     """The lines that a subgroup has read so far.
 
     lane:    the id of a thread's number, of 32 bits
-    pushed:  the id of the push constants, of which the last member is the table
+    arguments: the id of the push constants, of which the last member is the table
     buffers: what may be read by lines
     starts:  by array, the elements at which lines begin, each with its address: one for all threads
     """
@@ -123,7 +123,7 @@ class Lines:
     writer: Writer
     subgroup: Subgroup
     lane: int
-    pushed: int
+    arguments: int
     buffers: frozenset[str]
     starts: dict[str, list[tuple[Size, int, int]]] = field(default_factory=dict)
 
@@ -200,7 +200,7 @@ class Lines:
         module = self.writer.module
         word, member = module.type("i32"), module.constant("i32", DIGITS_AT // 8)
         pointer, id = module.pointer(StorageClass.PushConstant, word), module.new_id()
-        self.writer.lines += instruction(Op.AccessChain, pointer, id, self.pushed, member, number)
+        self.writer.lines += instruction(Op.AccessChain, pointer, id, self.arguments, member, number)
         return self.writer.effect(Op.Load, word, id)
 
     def sum(self, address: int, distance: int) -> int:

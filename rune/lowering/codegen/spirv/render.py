@@ -146,7 +146,7 @@ class _Renderer:
         offsets = tuple(8 * k for k in range(len(members)))
         read_only = ((Decoration.NonWritable,),) * len(members)
         block = module.structure(members, offsets, read_only)
-        table, self.first = self.pushed(module.pointer(StorageClass.PhysicalStorageBuffer, block))
+        table, self.first = self.push_constants(module.pointer(StorageClass.PhysicalStorageBuffer, block))
         for k, (p, type) in enumerate(zip(code.params, pointers, strict=True)):
             address = self.parameter_pointer(p, type, self.member(table, k, type, 8))
             space = StorageClass.PhysicalStorageBuffer
@@ -173,11 +173,11 @@ class _Renderer:
         # Coherent, so that a thread sees after a barrier what others wrote before it.
         return self.module.buffer(kind, (Decoration.Coherent,) if self.has_barrier else ())
 
-    def pushed(self, type: int) -> tuple[int, Value]:
+    def push_constants(self, type: int) -> tuple[int, Value]:
         """The address of the table, and the first group's number: the low word, if it is enough."""
         module, kind = self.module, self.position_kind()
         members = type, module.type(kind)
-        self.arguments = push = lines.pushed(self.writer, members, self.subgroup)
+        self.arguments = push = lines.push_constants(self.writer, members, self.subgroup)
         module.name(push, "arguments")
         places = [module.pointer(StorageClass.PushConstant, member) for member in members]
         table, first = (

@@ -145,7 +145,7 @@ def test_the_bits_are_those_of_the_library(dtype: type, hard: bool, monkeypatch:
     with rune.enable_x64():
         executable = draft_of(products, *arrays)
     steps = [step for step in executable.plan.steps if isinstance(step, Call)]
-    forms = {(s.sums_lanes, s.turned) for step in steps if (s := small_of(step, executable.code_host.machine))}
+    forms = {(s.sums_lanes, s.is_transposed) for step in steps if (s := small_of(step, executable.code_host.machine))}
     assert (len(steps), forms) == (9, {*product((False, True), repeat=2)})
     assert not kinds_of_calls.dots().products_of(executable.plan, executable.code_host)
 
