@@ -189,7 +189,7 @@ def fresh_libraries() -> Mapping[Any, Mapping[str, Any]]:
     """For each module, functions that find libraries in which nothing has been compiled."""
     return {
         gemm: {"_library_of": functools.cache(gemm._library_of.__wrapped__)},
-        fft: {"library": functools.cache(fft.library.__wrapped__)},
+        fft: {"_library_of": functools.cache(fft._library_of.__wrapped__)},
     }
 
 

@@ -20,11 +20,25 @@ from tests.numpy.spelling import Case
 from tests.ops.calls import Sample
 from tests.ops.meanings import meaning
 from tests.ops.samples import samples
+from tests.support.bits import assert_same_bits
 from tests.support.close import close, near, same, ulp_distance
 from tests.support.expect import rewritten
 from tests.support.oracle import reference
 from tests.support.order import LONG, TESTS, by_case, longest_first
 from tests.support.views import evaluate_position, evaluate_view
+
+
+def test_the_same_bits_are_those_of_every_number_and_of_any_nan():
+    x = np.array([[0.0, np.nan], [1.5, np.inf]], np.float32)
+    with_other_nan = x.copy()
+    with_other_nan[0, 1] = -np.nan
+
+    assert_same_bits(x, with_other_nan)
+    for other in (-x, np.nextafter(x, 2), np.where(np.isnan(x), 0, x)):
+        with pytest.raises(AssertionError, match=r"of 4 elements differ, \(number, before, after\): \[\("):
+            assert_same_bits(x, other)
+    with pytest.raises(AssertionError, match="float64"):
+        assert_same_bits(x, x.astype(np.float64))
 
 
 def test_ulps_count_representable_numbers():

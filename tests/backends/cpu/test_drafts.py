@@ -22,6 +22,7 @@ from rune.errors import OutOfMemory
 from rune.lowering.plan import Loop
 from rune.transforms.compile.executables import compiled, device_for
 from rune.typing import Array
+from tests.support.bits import assert_same_bits, bits
 
 X = np.linspace(-3, 3, 37 * 41, dtype=np.float32).reshape(37, 41)
 HARD = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, -1e-40], np.float32)
@@ -32,13 +33,6 @@ def draft_of(function: Callable[..., object], *arrays: np.ndarray) -> DraftExecu
     executable = compiled(rune.make_program(function)(*map(rnp.asarray, arrays)), device_for(None))
     assert isinstance(executable, DraftExecutable)
     return executable
-
-
-def bits(array: np.ndarray) -> bytes:
-    """Those of an array, one NaN standing for all: IEEE 754 leaves open which it is."""
-    canonical = array.copy()
-    canonical[np.isnan(array)] = np.nan if array.dtype.kind in "fc" else 0
-    return canonical.tobytes()
 
 
 def softmax_of_products(x: Array) -> Array:
@@ -86,7 +80,7 @@ def test_a_draft_gives_the_bits_of_the_code_that_stays(
 
     assert not executable.is_draft
     for before, after in zip(draft_results, map(np.asarray, executable([x])), strict=True):
-        assert bits(before) == bits(after)
+        assert_same_bits(before, after)
 
 
 def test_code_is_made_with_effort_when_native_code_is_to_make_the_calls():
@@ -395,7 +389,7 @@ def test_an_eager_decomposition_is_a_draft_with_the_bits_of_the_code_that_stays(
     assert symmetric._eager(matrix.dtype).effort == conventions.EFFORT
 
     for before, after in zip(first, symmetric.decomposed(matrix, lower=True, vectors=True), strict=True):
-        assert bits(before) == bits(after)
+        assert_same_bits(before, after)
 
 
 def test_without_memory_for_better_code_an_eager_decomposition_goes_on_as_a_draft(monkeypatch):

@@ -6,10 +6,20 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from unittest.mock import patch
 
 import llvmlite.binding as llvm
 import pytest
 
+from rune import dtypes
+from rune.backends.cpu import compiler
+from rune.backends.cpu.conventions import HURRY
+from rune.backends.cpu.fft import library as fft
+from rune.backends.cpu.gemm import library as gemm
+from rune.backends.cpu.linalg import library as linalg
 from rune.lowering.codegen.llvm.render import render
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernel.nodes import KernelCode
@@ -107,3 +117,21 @@ def of_arm(code: KernelCode) -> str:
 )
 def test_a_kernel_is_assembled_for_neon(kernel: str, vector: str):
     assert re.search(vector, of_arm(parse(KERNELS[kernel])))
+
+
+LIBRARIES = {
+    "products": partial(gemm.library, routine="dot"),
+    "factorisations": linalg.library,
+    "transforms": fft.library,
+}
+
+
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_the_routines_of_one_machine_are_not_those_of_another_in_the_same_process(kind: str):
+    library: Callable[..., Any] = LIBRARIES[kind]
+    on_host = library(dtypes.f32, 1, 0, HURRY)
+    with patch.object(compiler, "machine", lambda: Machine(16, has_cheap_masks=False)):
+        assert library(dtypes.f32, 1, 0, HURRY).shape.lanes == 4
+
+    assert library(dtypes.f32, 1, 0, HURRY) is on_host
+    assert on_host.shape.lanes == compiler.machine().vector_bytes // 4

@@ -144,9 +144,13 @@ class Library:
 
 
 @functools.cache
+def _library_of(dtype: np.dtype, cores: int, parallel: int, effort: int, shape: Shape) -> Library:
+    return Library(dtype, cores, parallel, effort, shape)
+
+
 def library(dtype: np.dtype, cores: int, parallel: int, effort: int) -> Library:
     """The routines of this process for f32 or f64, and for one pool and effort."""
-    return Library(dtype, cores, parallel, effort, shape_for(compiler.machine(), SCALARS[dtype]))
+    return _library_of(dtype, cores, parallel, effort, shape_for(compiler.machine(), SCALARS[dtype]))
 
 
 def transform_address(

@@ -124,8 +124,8 @@ def new_library(shape: Shape, cores: int, parallel: int, effort: int = conventio
 
 
 @functools.cache
-def _library_of(scalar: str, cores: int, parallel: int, effort: int) -> Library:
-    return new_library(shape_for(compiler.machine(), scalar), cores, parallel, effort)
+def _library_of(shape: Shape, cores: int, parallel: int, effort: int) -> Library:
+    return new_library(shape, cores, parallel, effort)
 
 
 def library(dtype: np.dtype, cores: int, parallel: int, effort: int, routine: str) -> Library:
@@ -136,4 +136,4 @@ def library(dtype: np.dtype, cores: int, parallel: int, effort: int, routine: st
     if dtype not in SCALARS:
         name = dtypes.short(dtype)
         raise CompileError(f"{routine}: cannot multiply {name} (the routine takes f32 and f64)")
-    return _library_of(SCALARS[dtype], cores, parallel, effort)
+    return _library_of(shape_for(compiler.machine(), SCALARS[dtype]), cores, parallel, effort)

@@ -86,7 +86,12 @@ class Library:
 
 
 @functools.cache
+def _library_of(dtype: np.dtype, shape: Shape, cores: int, parallel: int, effort: int) -> Library:
+    tiles = gemm.library(real_dtype(dtype), cores, parallel, effort, "linalg")
+    return Library(shape, 2 if dtype in dtypes.COMPLEX else 1, cores, parallel, tiles)
+
+
 def library(dtype: np.dtype, cores: int, parallel: int, effort: int) -> Library:
     """The functions of this process for f32, f64, c64 or c128."""
     tiles = gemm.library(real_dtype(dtype), cores, parallel, effort, "linalg")
-    return Library(tiles.shape, 2 if dtype in dtypes.COMPLEX else 1, cores, parallel, tiles)
+    return _library_of(dtype, tiles.shape, cores, parallel, effort)
