@@ -11,7 +11,8 @@ from rune.errors import DtypeError, ShapeError
 from rune.lax.arguments import alike, binary, unary
 from rune.numpy.arguments import value
 from rune.ops import conventions
-from rune.ops.elementwise_table import INTEGERS, ROWS, Row, whole
+from rune.ops.elementwise_rows import INTEGERS, Row, whole
+from rune.ops.elementwise_table import ROWS
 from rune.ops.scalars import bit_width
 from rune.typing import ArrayLike, DTypeLike
 
