@@ -60,11 +60,11 @@ def with_additions(text: str, additions: tuple[tuple[str, str], ...]) -> str:
 
 def copy_of_rune(folder: Path) -> None:
     """All files of rune as links, those with additions as files."""
-    for here, _, names in os.walk(ROOT / "rune"):
-        copy = folder / Path(here).relative_to(ROOT)
+    for path, _, names in os.walk(ROOT / "rune"):
+        copy = folder / Path(path).relative_to(ROOT)
         copy.mkdir()
         for name in names:
-            (copy / name).symlink_to(Path(here, name))
+            (copy / name).symlink_to(Path(path, name))
     for name, additions in ADDITIONS.items():
         text = (folder / name).read_text()
         (folder / name).unlink()

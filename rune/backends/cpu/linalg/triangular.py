@@ -84,7 +84,6 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
             step, zero = make.number(block), make.number(0)
             make.call("inverse", corner, a.rows, a.columns, inverse, step, zero, make.number(1), height, flag)
             lhs, out = (lines, a.rows, a.columns), (block_at, panel.step)
-            # Before the first block there are no unknowns whose products could be added.
             writer.either(start > 0, partial(of.tiles, lhs, panel, out, (height, panel_width, start), True))
             of.copied("negated", block_at, panel.step, right.at, right.step, height, panel_width)
             of.turn(right, height, panel_width)
