@@ -63,7 +63,7 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
     """Run `work` under the lock; do nothing if another thread holds the lock.
 
     For code that must not wait, such as finalizers. The lock is free afterwards despite any
-    interrupts: the interpreter handles them between calls and never within one, and the same call
+    interrupts, which the interpreter handles between calls and never within one: the same call
     takes the lock and records that it did.
     """
     answers: list[bool] = []

@@ -155,8 +155,8 @@ def with_carry(traced_function: Traced, types: Sequence[ArrayType]) -> Program:
 def with_inputs_of(traced_function: Traced, types: Sequence[ArrayType]) -> Traced:
     """The same function for first arguments of these types, which it converts to the traced types.
 
-    before: f(%0: f32*[]) { ... }
-    after:  f(%1: f32[]) { %0: f32*[] = convert %1 {dtype=f32, weak=true}; ... }
+    Before  f(%0: f32*[]) { ... }
+    After   f(%1: f32[]) { %0: f32*[] = convert %1 {dtype=f32, weak=true}; ... }
     """
     inputs = list(traced_function.program.inputs)
     conversions: list[Equation] = []

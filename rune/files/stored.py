@@ -45,10 +45,10 @@ class Unreadable(Exception):
 class Entry:
     """An array as it is stored in a file.
 
-    start, nbytes: the position and number of its bytes
-    order:         "F" for column-major order
-    inflated:      its bytes u8[nbytes], for an array that is compressed in the file
-    crc32:         the checksum of the bytes and of `before` bytes in front of them; None if unknown
+    start, nbytes:  the position and number of its bytes
+    order:          "F" for column-major order
+    inflated_bytes: its bytes u8[nbytes], for an array that is compressed in the file
+    crc32:          the checksum of the bytes and of the `before` bytes in front of them, if known
     """
 
     dtype: np.dtype

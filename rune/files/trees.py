@@ -26,7 +26,7 @@ from rune.files.stored import Entry, Form, Unreadable, encoded, is_stored_by_ele
 from rune.ops.promote import opened
 from rune.records import dataclass
 from rune.sharding.shardings import Block
-from rune.transforms.compile.placement import wheres
+from rune.transforms.compile.placement import destinations
 from rune.transforms.eval_shape import described
 from rune.transforms.tree_difference import shown
 from rune.tree import KeyPath, TreeDef
@@ -242,7 +242,7 @@ def load(path: str | os.PathLike[str], like: object = None, device: object = Non
     """Read a tree; documented in rune.tree.load."""
     file = open_file(path)
     treedef, names = _noted_part(file, part) if like is None else _as_like(file, like, part)
-    places = wheres("load", "device", device, tree.unflatten(treedef, names))
+    places = destinations("load", "device", device, tree.unflatten(treedef, names))
     if like is not None:
         places = [_place_of(leaf) if where is None else where for leaf, where in zip(tree.leaves(like), places)]
     return tree.unflatten(treedef, [_read(file, name, where) for name, where in zip(names, places, strict=True)])

@@ -18,7 +18,7 @@ from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy import docstrings
 from rune.numpy.arguments import refuse, value
 from rune.ops.conventions import normalised_axes
-from rune.ops.elementwise_table import Row
+from rune.ops.elementwise_rows import Row
 from rune.ops.promote import promoted
 from rune.typing import ArrayLike
 

@@ -11,7 +11,9 @@ from rune.errors import DtypeError, ShapeError
 from rune.lax.arguments import alike, binary, unary
 from rune.numpy.arguments import value
 from rune.ops import conventions
-from rune.ops.elementwise_table import INTEGERS, ROWS, Row, whole
+from rune.ops.elementwise_rows import INTEGERS, Row, whole
+from rune.ops.elementwise_table import ROWS
+from rune.ops.precision import bits_of
 from rune.ops.scalars import bit_width
 from rune.typing import ArrayLike, DTypeLike
 
@@ -101,19 +103,15 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     return _joined(x, new, new_bits // old_bits)
 
 
-def _bits(dtype: np.dtype) -> np.dtype:
-    return np.dtype(f"uint{bit_width(dtype)}")
-
-
 def _divided(x: Array, new: np.dtype, ratio: int) -> Array:
-    bits = ops.bitcast(x, dtype=_bits(type_of(x).dtype))
+    bits = ops.bitcast(x, dtype=bits_of(type_of(x).dtype))
     shape = (*type_of(x).shape, ratio)
     wide = ops.broadcast(bits, shape=shape, axes=tuple(range(len(shape) - 1)))
     dtype = type_of(bits).dtype
     by = ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtype)
     parts = ops.shr(wide, ops.mul(by, literal_like(bit_width(new), by)))
     mask = literal_like((1 << bit_width(new)) - 1, parts)
-    return ops.bitcast(ops.convert(ops.logical_and(parts, mask), dtype=_bits(new)), dtype=new)
+    return ops.bitcast(ops.convert(ops.logical_and(parts, mask), dtype=bits_of(new)), dtype=new)
 
 
 def _joined(x: Array, new: np.dtype, ratio: int) -> Array:
@@ -122,8 +120,8 @@ def _joined(x: Array, new: np.dtype, ratio: int) -> Array:
         raise ShapeError(
             f"bitcast_convert_type: cannot read {type} as {dtypes.short(new)} (a last axis of size {ratio} required)"
         )
-    wide = ops.convert(ops.bitcast(x, dtype=_bits(type.dtype)), dtype=_bits(new))
-    by = ops.iota(shape=type.shape, axis=type.ndim - 1, dtype=_bits(new))
+    wide = ops.convert(ops.bitcast(x, dtype=bits_of(type.dtype)), dtype=bits_of(new))
+    by = ops.iota(shape=type.shape, axis=type.ndim - 1, dtype=bits_of(new))
     parts = ops.shl(wide, ops.mul(by, literal_like(bit_width(type.dtype), by)))
     return ops.bitcast(ops.reduce_or(parts, axes=(type.ndim - 1,)), dtype=new)
 

@@ -16,7 +16,8 @@ from rune.lax.arguments import alike, binary, inexact_unary, named_pair, unary
 from rune.numpy.arguments import static_int, value
 from rune.ops import conventions
 from rune.ops.complex_numbers import is_complex
-from rune.ops.elementwise_table import NUMBERS, ROWS, Row, weak, whole
+from rune.ops.elementwise_rows import NUMBERS, Row, weak, whole
+from rune.ops.elementwise_table import ROWS
 from rune.ops.promote import constant
 from rune.typing import ArrayLike
 
@@ -274,3 +275,65 @@ complex = binary(
         "floats; the result is complex",
     )
 )
+
+
+__all__ = [
+    "RoundingMethod",
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "complex",
+    "conj",
+    "cos",
+    "cosh",
+    "div",
+    "eq",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "ge",
+    "gt",
+    "imag",
+    "integer_pow",
+    "is_finite",
+    "le",
+    "log",
+    "log1p",
+    "logistic",
+    "lt",
+    "max",
+    "min",
+    "mul",
+    "ne",
+    "neg",
+    "nextafter",
+    "pow",
+    "real",
+    "reciprocal",
+    "rem",
+    "round",
+    "rsqrt",
+    "select",
+    "select_n",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "sub",
+    "tan",
+    "tanh",
+]

@@ -14,7 +14,7 @@ from rune.dims import Size
 from rune.numpy.arguments import shape_of, value
 from rune.ops.family import size_value
 from rune.transforms.arguments import as_value, unshared
-from rune.transforms.compile.placement import put_each, wheres
+from rune.transforms.compile.placement import destinations, put_each
 from rune.typing import ArrayLike
 
 T = TypeVar("T")  # an array, or a tree of arrays
@@ -53,7 +53,7 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     P('data')
     """
     name = "with_sharding_constraint"
-    return put_each(name, "", x, wheres(name, "shardings", shardings, x))
+    return put_each(name, "", x, destinations(name, "shardings", shardings, x))
 
 
 def optimization_barrier(operand: T) -> T:

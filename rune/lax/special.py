@@ -11,7 +11,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError
 from rune.lax.arguments import alike
 from rune.numpy import docstrings
-from rune.ops.elementwise_table import FLOATS
+from rune.ops.elementwise_rows import FLOATS
 from rune.scipy import special
 from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike

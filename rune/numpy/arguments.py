@@ -27,7 +27,7 @@ from rune.ops.conventions import astype, entries, normalised_axis, reshape, same
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
 from rune.sharding.shardings import Sharding
-from rune.transforms.compile.placement import device_put, put_each, wheres
+from rune.transforms.compile.placement import destinations, device_put, put_each
 from rune.transforms.eval_shape import described
 from rune.typing import ArrayLike
 
@@ -226,7 +226,7 @@ def laid_out(x: X, sharding: Sharding | None) -> X:
     """`x` laid out on the devices of a mesh; unchanged for None. Errors: ShapeError."""
     if is_unsaid(sharding):
         return x
-    return put_each("out_sharding", "", x, wheres("out_sharding", "out_sharding", sharding, x))
+    return put_each("out_sharding", "", x, destinations("out_sharding", "out_sharding", sharding, x))
 
 
 def beside(out: Array, x: ArrayLike) -> Array:

@@ -22,7 +22,8 @@ from rune.numpy.transcendental import real_pair, same_dtype
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import extrema
-from rune.ops.elementwise_table import ROWS, Row
+from rune.ops.elementwise_rows import Row
+from rune.ops.elementwise_table import ROWS
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted, unrounded
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from textwrap import wrap
 from typing import Any, TypeVar
 
-from rune.ops.elementwise_table import Row
+from rune.ops.elementwise_rows import Row
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

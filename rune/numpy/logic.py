@@ -21,7 +21,8 @@ from rune.numpy.positions import nonzero
 from rune.numpy.transcendental import same_dtype
 from rune.ops import conventions as c
 from rune.ops import statistics as st
-from rune.ops.elementwise_table import ANY, ROWS, Row
+from rune.ops.elementwise_rows import ANY, Row
+from rune.ops.elementwise_table import ROWS
 from rune.ops.family import fit
 from rune.ops.promote import apply, broadcast_together, constant, promoted, scalar_kind, unrounded
 from rune.transforms.compile.tiers import tiered

@@ -23,7 +23,8 @@ from rune.numpy.docstrings import broadcast, documented_row, elementwise
 from rune.numpy.operands import operands_alone
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
-from rune.ops.elementwise_table import INEXACT, ROWS, Row, weak
+from rune.ops.elementwise_rows import INEXACT, Row, weak
+from rune.ops.elementwise_table import ROWS
 from rune.ops.promote import constant, promoted
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
@@ -229,3 +230,42 @@ def _sinc_series(square: ArrayLike) -> Array:
     for coefficient in (1 / 120, -1 / 6, 1.0):
         out = ops.add(ops.mul(out, square), constant(coefficient, square))
     return out
+
+
+__all__ = [
+    "acos",
+    "acosh",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "deg2rad",
+    "degrees",
+    "exp",
+    "exp2",
+    "expm1",
+    "hypot",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "rad2deg",
+    "radians",
+    "sin",
+    "sinc",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]

@@ -119,36 +119,7 @@ from rune.ops.scatters import scatter_max, scatter_min, scatter_mul
 from rune.ops.segments import segment_max, segment_min, segment_prod, segment_sum
 from rune.ops.sliding import shear
 from rune.ops.sorting import search_sorted, sort, top_k
-from rune.ops.transcendental import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cbrt,
-    cos,
-    cosh,
-    erf,
-    erf_inv,
-    erfc,
-    exp,
-    exp2,
-    expm1,
-    integer_pow,
-    log,
-    log1p,
-    log2,
-    logistic,
-    pow,
-    rsqrt,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-)
+from rune.ops.transcendental import *
 from rune.ops.window_reductions import reduce_window
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
 

@@ -20,6 +20,7 @@ from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.family import KINDS, Batched, require, same_dtype, wide
+from rune.ops.index_dims import up
 from rune.ops.jax_forms import PRODUCT_NAMES, product_form
 from rune.ops.movement import inverse, repeat_lane, transpose
 from rune.ops.scalars import NIBBLES
@@ -129,23 +130,19 @@ def _dot_batch(
     (ca, cb), (ba, bb) = dimension_numbers
     if batched[0] and (batched[1] or not ba):
         if not batched[1]:
-            numbers = ((_up(ca), cb), ((), ()))
+            numbers = ((up(ca), cb), ((), ()))
             return dot_general(a, b, dimension_numbers=numbers), True
-        numbers = ((_up(ca), _up(cb)), ((0, *_up(ba)), (0, *_up(bb))))
+        numbers = ((up(ca), up(cb)), ((0, *up(ba)), (0, *up(bb))))
         return dot_general(a, b, dimension_numbers=numbers), True
     if ba:
         # Only one operand is batched, and there are batch axes: the other is repeated (a view, no
         # copy).
         a, b = (a, repeat_lane(b, size)) if batched[0] else (repeat_lane(a, size), b)
         return _dot_batch((True, True), size, a, b, dimension_numbers=dimension_numbers)
-    out = dot_general(a, b, dimension_numbers=((ca, _up(cb)), ((), ())))
+    out = dot_general(a, b, dimension_numbers=((ca, up(cb)), ((), ())))
     lane = type_of(a).ndim - len(ca)
     order = (lane, *(i for i in range(type_of(out).ndim) if i != lane))
     return transpose(out, permutation=order), True
-
-
-def _up(axes: Axes) -> Axes:
-    return tuple(a + 1 for a in axes)
 
 
 dot_general: Primitive = Primitive(

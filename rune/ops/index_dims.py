@@ -62,7 +62,7 @@ class IndexDims:
         return tuple(i for i in range(ndim) if i not in absent_axes)
 
 
-def up(axes: Axes) -> Axes:
+def up(axes: Sequence[int]) -> Axes:
     """The same axes after one more leading axis."""
     return tuple(a + 1 for a in axes)
 

@@ -43,7 +43,8 @@ def _limits(dtype: np.dtype, exponent_bits: int) -> tuple[float | None, float | 
     return top, least if least is not None and least > smallest else None
 
 
-def _bits(dtype: np.dtype) -> np.dtype:
+def bits_of(dtype: np.dtype) -> np.dtype:
+    """The unsigned dtype of the same width."""
     return np.dtype(f"uint{bit_width(dtype)}")
 
 
@@ -67,7 +68,7 @@ def _rounded(x: np.ndarray, bit_count: int) -> np.ndarray:
     """The nearest numbers whose last `bit_count` bits are 0, halves to even."""
     if not bit_count:
         return x
-    bits = x.reshape(-1).view(_bits(x.dtype)).reshape(x.shape)
+    bits = x.reshape(-1).view(bits_of(x.dtype)).reshape(x.shape)
     one, unit = bits.dtype.type(1), bits.dtype.type(bit_count)
     half = ((bits >> unit) & one) + bits.dtype.type((1 << (bit_count - 1)) - 1)
     rounded_bits = (((bits + half) >> unit) << unit).astype(bits.dtype)
@@ -92,7 +93,7 @@ def _rounded_mantissa(x: Value, bit_count: int) -> Value:
     if not bit_count:
         return x
     dtype = type_of(x).dtype
-    bits = a.bitcast(x, dtype=_bits(dtype))
+    bits = a.bitcast(x, dtype=bits_of(dtype))
     last = a.logical_and(a.shr(bits, literal_like(bit_count, bits)), literal_like(1, bits))
     half = a.add(last, literal_like((1 << (bit_count - 1)) - 1, bits))
     mask = literal_like(((1 << bit_width(dtype)) - 1) ^ ((1 << bit_count) - 1), bits)

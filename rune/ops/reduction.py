@@ -305,7 +305,8 @@ def _cumulative(
     return primitive
 
 
-def _lowest(x: Value) -> np.ndarray:
+def least(x: Value) -> np.ndarray:
+    """The least number of the dtype of `x`, -inf for floats: the identity of a maximum."""
     return literal_like(order_limits(type_of(x).dtype)[0], x)
 
 
@@ -321,7 +322,7 @@ cumprod: Primitive = _cumulative(
     "cumprod", "numeric", "mul", np.multiply, _doubling_jvp(_product_step, lambda x: literal_like(1, x))
 )
 cummax = _cumulative(
-    "cummax", "ordered", "max", np.maximum, _doubling_jvp(_extremum_step(lambda: max, lambda: gt), _lowest)
+    "cummax", "ordered", "max", np.maximum, _doubling_jvp(_extremum_step(lambda: max, lambda: gt), least)
 )
 cummin = _cumulative(
     "cummin",

@@ -22,7 +22,7 @@ from rune.ops.family import fit, reshape
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import scatter_add
 from rune.ops.promote import operand, refuse_sharding
-from rune.ops.reduction import reduce_max
+from rune.ops.reduction import least, reduce_max
 from rune.ops.scalars import order_limits
 from rune.ops.scatters import multiply_at, scatter_max, scatter_min
 
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 _MODES = {None: "fill", "fill": "fill", "drop": "fill", "clip": "clip", "promise_in_bounds": "promise_in_bounds"}
 Segments = Callable[..., Any]
-
-
-def _least(x: Value) -> Value:
-    return literal_like(order_limits(type_of(x).dtype)[0], x)
 
 
 def _greatest(x: Value) -> Value:
@@ -123,5 +119,5 @@ def _segments(
 
 segment_sum = _segments("segment_sum", scatter_add, lambda x: literal_like(0, x), "The sum", "[3., 3.]")
 segment_prod = _segments("segment_prod", multiply_at, lambda x: literal_like(1, x), "The product", "[2., 3.]")
-segment_max = _segments("segment_max", scatter_max, _least, "The maximum", "[2., 3.]")
+segment_max = _segments("segment_max", scatter_max, least, "The maximum", "[2., 3.]")
 segment_min = _segments("segment_min", scatter_min, _greatest, "The minimum", "[1., 3.]")

@@ -26,6 +26,7 @@ from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import zero_like
 from rune.ops.family import Batched, broadcast, view_of
+from rune.ops.index_dims import up
 from rune.ops.movement import pad, reverse
 
 if TYPE_CHECKING:
@@ -110,10 +111,6 @@ def _shear_transpose(
     return [unshear(ct, axes, sizes, strides, dilations)]
 
 
-def _up(axes: Ints) -> Ints:
-    return tuple(a + 1 for a in axes)
-
-
 shear: Primitive = Primitive(
     "shear",
     "movement",
@@ -121,7 +118,7 @@ shear: Primitive = Primitive(
     _shear_reference,
     jvp=(lambda dx, x, y, **params: shear(dx, **params),),
     transpose=_shear_transpose,
-    batch=lambda batched, size, x, *, axes, **params: (shear(x, axes=_up(axes), **params), True),
+    batch=lambda batched, size, x, *, axes, **params: (shear(x, axes=up(axes), **params), True),
     lower=View(_shear_view),
 )
 

@@ -212,7 +212,7 @@ def seed(seed: ArrayLike) -> Stream:
     """A handler that gives every draw inside its block its own key, derived from a seed or key.
 
     Inserting a draw changes those after it, except named draws. Jitted functions take the keys as
-    inputs: nothing is traced again. Lanes of vmap and steps of loops differ.
+    inputs, so nothing is traced again. Lanes of vmap and steps of loops differ.
     Shapes: seed int[], or a key [].
     Errors: ArgumentError for a name used twice. Blocks may be nested; the innermost one applies.
 

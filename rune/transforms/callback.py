@@ -279,7 +279,7 @@ def _batch(
             f"({'lanes have no order' if effect else 'nothing says how to call it on lanes'})",
             hint=None if effect else f"pass vmap_method={METHODS[0]!r}, or another method",
         )
-    # The third way, "legacy_vectorized", leaves arguments without lanes unchanged.
+    # The remaining method, "legacy_vectorized", leaves arguments without lanes unchanged.
     if method.startswith("sequential"):
         call = LaneByLane(call, batched)
     elif method == "expand_dims":

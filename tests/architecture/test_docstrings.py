@@ -7,6 +7,7 @@ called with a text.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import dataclasses
 import doctest
@@ -14,6 +15,7 @@ import enum
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -26,7 +28,7 @@ import rune.numpy as rnp
 from docs.rooms import ROOMS, members
 from rune import errors
 from rune.array import Array
-from tests.architecture.sources import sources
+from tests.architecture.sources import Source, sources
 
 # Names without a docstring of their own: numbers, and names for other libraries' types.
 VALUES = (float, type(None))
@@ -252,6 +254,32 @@ class OutputChecker(doctest.OutputChecker):
         texts = [FLOAT.sub("#", "".join(text.split())) for text in (want, got)]
         digits = [np.array(FLOAT.findall(text), float) for text in (want, got)]
         return texts[0] == texts[1] and np.allclose(*digits, rtol=1e-6, atol=1e-7)
+
+
+LABEL = re.compile(r"^(?: {4}| {8})([a-z_]\w*(?:, [a-z_]\w*)*): +\w", re.MULTILINE)
+SIGNATURE = re.compile(r"^ *def \w+[(\[](?:(?!^ *(?:def|class) ).)*:\n *\Z", re.MULTILINE | re.DOTALL)
+
+
+def labels_without_a_parameter(source: Source) -> Iterator[str]:
+    """Labels such as `axis: the axis to sum` in docstrings of functions without that parameter.
+
+    Functions that write machine code (`rows_function`) describe its parameters, and a function of
+    arbitrary options (`**changes`) those that it knows.
+    """
+    parts = source.text.split('"""')
+    for before, docstring in zip(parts[::2], parts[1::2], strict=False):
+        labels = [name for names in LABEL.findall(docstring.partition(">>>")[0]) for name in names.split(", ")]
+        if not labels or not (signature := SIGNATURE.search(before)):
+            continue
+        function = ast.parse(textwrap.dedent(f"{signature[0].rstrip()} pass")).body[0]
+        assert isinstance(function, ast.FunctionDef)
+        parameters = {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
+        if not function.name.endswith("_function") and not function.args.kwarg:
+            yield from (f"{source}: {function.name}: {name}" for name in labels if name not in parameters)
+
+
+def test_a_label_in_the_docstring_of_a_function_is_one_of_its_parameters():
+    assert [offence for source in sources() for offence in labels_without_a_parameter(source)] == []
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda t: t.name)

@@ -1,7 +1,8 @@
 """The `__init__` files of the public rooms export what they import.
 
 rune is typed (py.typed), so a type checker takes `from a import b` for a private name and refuses
-it to users; `from a import b as b` and `__all__` export it."""
+it to users; `from a import b as b`, `from a import *` and `__all__` export it. Without `__all__`
+in `a` a star also imports what `a` itself imports."""
 
 from __future__ import annotations
 
@@ -33,7 +34,13 @@ def private_imports(source: Source) -> Iterator[str]:
         return  # what is not listed is the door's own
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module != "__future__":
-            yield from (a.name for a in node.names if a.asname is None and not a.name.startswith("_"))
+            yield from (a.name for a in node.names if a.asname is None and a.name[0] not in "_*")
+
+
+def modules_behind_stars(source: Source) -> Iterator[str]:
+    """The modules all of whose public names a file imports."""
+    imports = (n for n in ast.walk(source.tree) if isinstance(n, ast.ImportFrom))
+    yield from (str(n.module) for n in imports if n.names[0].name == "*")
 
 
 def test_the_package_has_public_modules():
@@ -43,3 +50,10 @@ def test_the_package_has_public_modules():
 @pytest.mark.parametrize("door", DOORS, ids=lambda s: s.name)
 def test_a_public_module_exports_what_it_imports(door: Source):
     assert list(private_imports(door)) == []
+
+
+@pytest.mark.parametrize("module", sorted({m for door in DOORS for m in modules_behind_stars(door)}))
+def test_a_module_that_is_imported_by_a_star_lists_its_names(module):
+    source = next(s for s in sources() if s.name == module)
+
+    assert listed(source.tree), f"{module} has no __all__"

@@ -1,4 +1,4 @@
-"""Store what NumPyro's chains of eight schools say on jax 0.10.2. Run by hand, where jax is:
+"""Store the output of NumPyro's chains of eight schools on jax 0.10.2. Run by hand, with jax:
 
 python tests/as_jax/make_chains.py
 
@@ -17,7 +17,7 @@ TARGET = Path(__file__).parent / "numpyro_schools_jax_0_10_2.txt"
 
 
 def lines_of(source: str) -> list[list[str]]:
-    """The words of each line about a number that the script prints; its times are left out."""
+    """The words of each line in which the script prints a number; times are left out."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         exec(compile(source, str(SCRIPT), "exec"), {"__name__": "__main__"})

@@ -1,4 +1,4 @@
-"""Primitives are bound, and equations read, with the names that JAX has for their parameters."""
+"""Primitives are bound, and equations read, by JAX's names of their parameters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """NumPyro's chains on rune are draws of the distribution that its chains on jax draw from.
 
-Draw by draw they part: after some hundred steps a proposal is accepted here and refused there by a
-rounding. So moments are compared, each within four of their own Monte Carlo errors.
+The draws themselves differ: after some hundred steps, rounding decides differently whether a
+proposal is accepted. So moments are compared, each within four of its Monte Carlo errors.
 """
 
 from __future__ import annotations

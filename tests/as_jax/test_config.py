@@ -1,4 +1,4 @@
-"""jax.config: each option acts, is noted, or says why it cannot; blocks end; variables count."""
+"""jax.config: each option takes effect, is stored, or is refused with the reason; blocks end."""
 
 from __future__ import annotations
 

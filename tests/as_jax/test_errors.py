@@ -1,6 +1,6 @@
 """A call for each place where JAX's names raise; errors.txt is the golden text.
 
-What rune raises by names of its own is in tests/architecture, and what JAX alone has is in
+Errors under rune's own names are in tests/architecture, and names that only JAX has are in
 test_refusals.py.
 """
 
@@ -29,7 +29,7 @@ from tests.support.expect import expect_file
 
 
 def function_with_store() -> tuple[Any, Callable[[], Any]]:
-    """A function that stores what it gives, and one that reads it."""
+    """A function that stores its results, and one that reads them."""
 
     @linear_util.transformation_with_aux
     def around(x: float) -> Any:

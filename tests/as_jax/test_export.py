@@ -1,4 +1,4 @@
-"""`jax.export` under rune.as_jax: what programs of JAX do with it."""
+"""`jax.export` under rune.as_jax, as programs written for JAX use it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Pair(NamedTuple):
 
 @jax.tree_util.register_pytree_node_class
 class Scaled:
-    """A class of trees with data."""
+    """A class of trees with static data."""
 
     def __init__(self, x: Any, by: int):
         self.x, self.by = x, by

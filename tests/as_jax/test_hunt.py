@@ -1,7 +1,7 @@
-"""Programs as strangers write them, drawn by their text, answer what jax 0.10.2 answered.
+"""Random programs, drawn from templates of their text, give the answers of jax 0.10.2.
 
-Each is run statement by statement and compiled as a whole; `./scripts/fuzz --hunt` draws others
-beside an installed jax. The last tests put faults into rune, and see them found.
+Each is run statement by statement and compiled as a whole; `./scripts/fuzz --hunt` compares others
+with an installed jax. The last tests plant faults in rune, and check that they are found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`import rune.as_jax` lets `import jax` give rune, for a process, a script or a module."""
+"""After `import rune.as_jax`, `import jax` gives rune: in a process, a script or a module."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subproces
 
 
 def start(folder: Path, program: str, variable: str) -> str:
-    """What a program prints in a Python that reads the line of the wheel when it starts."""
+    """The output of a program in a Python that executes the wheel's .pth line at its start."""
     shutil.copy(LINE, folder)
     return run("-c", f"import site; site.addsitedir({str(folder)!r}); {program}", RUNE_AS_JAX=variable).stdout
 

@@ -1,7 +1,7 @@
-"""Interpreters of one's own, as JAX's page "Writing custom Jaxpr interpreters" has them.
+"""Custom interpreters, as in JAX's page "Writing custom Jaxpr interpreters".
 
-Three are written here: one binds each equation again as it is, one with the parameters that JAX's
-equations have and no other, and one goes into the programs that equations hold, by JAX's names.
+Three are written here: one binds each equation again unchanged, one only with the parameters of
+JAX's equations, and one descends into the programs that equations hold, by JAX's names.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ SAID: Mapping[Any, str] = {
 
 
 def by_names(equation: Any, operands: Sequence[Any]) -> Any:
-    """The equation bound with the parameters that JAX's have, and no other."""
+    """The equation, bound only with the parameters of JAX's equations."""
     if equation.primitive not in SAID:
         return again(equation, operands)
     params = {name: equation.params[name] for name in SAID[equation.primitive].split()}

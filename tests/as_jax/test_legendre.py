@@ -1,4 +1,4 @@
-"""Legendre's associated functions of `jax.scipy.special.lpmn_values`, beside SciPy's."""
+"""`jax.scipy.special.lpmn_values`, associated Legendre functions, against SciPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries written for JAX run on rune: the quick starts of some answer what jax 0.10.2 answers.
+"""Libraries written for JAX run on rune: quick starts of some give the answers of jax 0.10.2.
 
 All of them, and the libraries' own tests, run by ./scripts/libraries.
 """

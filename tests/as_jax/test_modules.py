@@ -1,4 +1,4 @@
-"""JAX's smaller modules under as_jax: each name is the function of rune's that is meant."""
+"""JAX's smaller modules under as_jax: each name is the corresponding function of rune."""
 
 from __future__ import annotations
 

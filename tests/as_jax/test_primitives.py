@@ -1,7 +1,7 @@
-"""Primitives that are defined as JAX has it: their rules are asked by every transformation.
+"""Primitives defined in JAX's way: every transformation applies their rules.
 
-The values are those that jax 0.10.2 gives for the same definitions, which are short enough to be
-kinds: a cube, a rotation with two results, an operation that is linear in both of its operands.
+The values are those of jax 0.10.2 for the same definitions, one of each kind: a cube, a rotation
+with two results, an operation that is linear in both of its operands.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def cube_primitive() -> Primitive:
 
 
 def rotation_primitive() -> Primitive:
-    """(x, y) rotated by the angle that is a parameter; linear, with two results."""
+    """(x, y) rotated by an angle, a parameter; linear, with two results."""
 
     def rotated(x, y, *, angle):
         c, s = np.cos(angle).astype("f"), np.sin(angle).astype("f")

@@ -1,4 +1,4 @@
-"""Private modules of JAX have what libraries take from them, and mean it."""
+"""Private modules of JAX have the names that libraries take from them, with their meaning."""
 
 from __future__ import annotations
 

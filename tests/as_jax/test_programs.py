@@ -1,7 +1,7 @@
-"""Whole programs as strangers write them answer what jax 0.10.2 answers.
+"""Whole programs as strangers write them give the answers of jax 0.10.2.
 
-One in two of them, and all with RUNE_TEST_WHOLE=1. How those of libraries do is in
-test_libraries.py.
+A run tries one in two, and all with RUNE_TEST_WHOLE=1. test_libraries.py tries those of
+libraries.
 """
 
 from __future__ import annotations

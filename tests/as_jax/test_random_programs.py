@@ -1,4 +1,4 @@
-"""Random programs answer what jax 0.10.2 answered; `./scripts/fuzz --jax` has more."""
+"""Random programs give the answers of jax 0.10.2; `./scripts/fuzz --jax` draws more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only JAX itself has is refused in one sentence, which says so and what to use instead."""
+"""Names that only JAX itself can have are refused in a sentence that says what to use instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where JAX's rules differ from rune's on purpose, programs written for JAX have JAX's."""
+"""Where rune's rules differ from JAX's on purpose, programs written for JAX get JAX's."""
 
 from __future__ import annotations
 

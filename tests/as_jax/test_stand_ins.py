@@ -1,4 +1,4 @@
-"""Private modules of JAX have the names of public ones; what has no file is found by a table."""
+"""Private modules of JAX have the names of public ones; a table finds those without a file."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_partial_applications_of_one_function_are_equal():
 
 def test_wraps_formats_the_name_and_the_docstring():
     def area(r):
-        """Of a disc."""
+        """The area of a disc."""
 
     @jax._src.util.wraps(area, namestr="{fun}_of", docstr="{doc} Times {k}.", k=2)
     def twice(r): ...

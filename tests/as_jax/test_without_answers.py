@@ -1,4 +1,4 @@
-"""What rune gives for names that jax 0.10.2 cannot answer on a CPU, or answers in its own words."""
+"""Results for names that jax 0.10.2 cannot answer on a CPU, or answers in its own words."""
 
 from __future__ import annotations
 

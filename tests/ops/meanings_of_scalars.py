@@ -1,7 +1,7 @@
 """What every elementwise primitive means: functions of Python's numbers.
 
-`SCALAR` has those of real numbers, `OF_COMPLEX` those that differ there. Nothing here calls the
-code under test.
+`SCALAR` has those of real numbers, `OF_COMPLEX` those that differ there; `DOMAINS` says where a
+function is smooth. Nothing here calls the code under test.
 """
 
 from __future__ import annotations
@@ -144,6 +144,35 @@ SCALAR: dict[str, Callable[..., Any]] = {
     "atan2": math.atan2,
     "integer_pow": _integer_pow,
     "reduce_precision": _reduce_precision,
+}
+# Where each argument is drawn from: inside the domain, away from poles and jumps.
+DOMAINS: dict[str, tuple[tuple[float, float], ...]] = {
+    "sqrt": ((0.2, 3),),
+    "rsqrt": ((0.2, 3),),
+    "cbrt": ((0.2, 3),),
+    "log": ((0.2, 3),),
+    "log2": ((0.2, 3),),
+    "log1p": ((-0.8, 3),),
+    "tan": ((-1.2, 1.2),),
+    "asin": ((-0.9, 0.9),),
+    "acos": ((-0.9, 0.9),),
+    "acosh": ((1.2, 3),),
+    "atanh": ((-0.9, 0.9),),
+    "erf_inv": ((-0.9, 0.9),),
+    "pow": ((0.2, 2), (-2, 2)),
+    "div": ((-2, 2), (0.5, 2)),
+    "rem": ((2.1, 2.9), (0.8, 1.0)),
+    "atan2": ((0.2, 2), (0.2, 2)),
+    "integer_pow": ((0.3, 2),),
+    "shl": ((-4, 7), (0, 3)),
+    "shr": ((-4, 7), (0, 3)),
+    "floor": ((0.1, 0.9),),
+    "ceil": ((0.1, 0.9),),
+    "round": ((0.6, 1.4),),
+    "trunc": ((0.1, 0.9),),
+    "sign": ((0.1, 2),),
+    "abs": ((0.1, 2),),
+    "copysign": ((0.1, 2), (0.1, 2)),
 }
 
 

@@ -2,8 +2,8 @@
 
 `samples(primitive)` gives calls on which every law of tests/ops is tried. Elementwise primitives
 enrol by themselves: their dtypes are what their type rule takes, their arity is that of their
-derivative; `DOMAINS` says where a function is smooth. Every other primitive needs a line in
-`SAMPLES`, and a missing one is an error.
+derivative, and meanings_of_scalars.py says what they mean and where they are smooth. Every other
+primitive needs a line in `SAMPLES`, and a missing one is an error.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rune.ops import IndexDims
 from rune.ops.random import CIPHER_WORDS
 from rune.ops.random import WORDS as KEY_WORDS
 from tests.ops.calls import Operand, Sample
+from tests.ops.meanings_of_scalars import DOMAINS
 
 each_primitive = pytest.mark.parametrize("primitive", ops.PRIMITIVES, ids=lambda p: p.name)
 f32, f64, i32, bool_ = dtypes.f32, dtypes.f64, dtypes.i32, dtypes.bool_
@@ -32,35 +33,6 @@ f32, f64, i32, bool_ = dtypes.f32, dtypes.f64, dtypes.i32, dtypes.bool_
 # --- elementwise ------------------------------------------------------------------------------
 
 ELEMENTWISE = frozenset("comparison selection arithmetic rounding bits conversion complex transcendental".split())
-# Where each argument is drawn from: inside the domain, away from poles and jumps.
-DOMAINS: dict[str, tuple[tuple[float, float], ...]] = {
-    "sqrt": ((0.2, 3),),
-    "rsqrt": ((0.2, 3),),
-    "cbrt": ((0.2, 3),),
-    "log": ((0.2, 3),),
-    "log2": ((0.2, 3),),
-    "log1p": ((-0.8, 3),),
-    "tan": ((-1.2, 1.2),),
-    "asin": ((-0.9, 0.9),),
-    "acos": ((-0.9, 0.9),),
-    "acosh": ((1.2, 3),),
-    "atanh": ((-0.9, 0.9),),
-    "erf_inv": ((-0.9, 0.9),),
-    "pow": ((0.2, 2), (-2, 2)),
-    "div": ((-2, 2), (0.5, 2)),
-    "rem": ((2.1, 2.9), (0.8, 1.0)),
-    "atan2": ((0.2, 2), (0.2, 2)),
-    "integer_pow": ((0.3, 2),),
-    "shl": ((-4, 7), (0, 3)),
-    "shr": ((-4, 7), (0, 3)),
-    "floor": ((0.1, 0.9),),
-    "ceil": ((0.1, 0.9),),
-    "round": ((0.6, 1.4),),
-    "trunc": ((0.1, 0.9),),
-    "sign": ((0.1, 2),),
-    "abs": ((0.1, 2),),
-    "copysign": ((0.1, 2), (0.1, 2)),
-}
 PARAMS: dict[str, list[dict[str, Any]]] = {
     "integer_pow": [{"exponent": e} for e in (0, 1, 2, 3, 7, -1, -2)],
     "reduce_precision": [{"exponent_bits": e, "mantissa_bits": m} for e, m in ((5, 10), (8, 7), (4, 3), (2, 1))],

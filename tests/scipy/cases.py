@@ -1,4 +1,4 @@
-"""Calls that SciPy and rune.scipy both understand; a file for each module, joined here.
+"""Calls that both SciPy and rune.scipy accept; a file for each module, joined here.
 
 case("gammaln", lambda sp, x: sp.special.gammaln(x), pos(2, 3), module="scipy")
 """

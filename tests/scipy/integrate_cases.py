@@ -15,7 +15,7 @@ _SUMS = ("trapezoid", "simpson", "cumulative_trapezoid")
 
 
 def _solved(method: str) -> Case:
-    """The steps of SciPy, one by one."""
+    """A case for an integration method of SciPy, step by step."""
     return _case(
         f"solve_ivp {method}",
         lambda sp, a: _told(

@@ -14,7 +14,7 @@ def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
 
 
 def _rising(gaps: Any) -> Any:
-    """Points that rise."""
+    """Points in ascending order."""
     return gaps.cumsum()
 
 
@@ -24,7 +24,7 @@ def _inside(x: Any, u: Any) -> Any:
 
 
 def _closed(y: Any) -> Any:
-    """Values whose last one is the first, to the bit."""
+    """Values of which the last equals the first, bit for bit."""
     return y - (y[-1] - y[0]) * _last(y)
 
 

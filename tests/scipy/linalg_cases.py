@@ -49,7 +49,7 @@ def _qr(mode: str) -> Any:
 
 
 def _pivoted(mode: str) -> Any:
-    """A[:, p] - Q R, R's size and Q's orthogonality, and the columns' numbers."""
+    """A[:, p] - Q R, the magnitude of R, the orthogonality of Q, and the order of columns."""
 
     def call(sp: Any, x: Any) -> Any:
         q, r, order = sp.linalg.qr(x, mode=mode, pivoting=True)
@@ -214,14 +214,14 @@ _SOLVES = [
 
 
 def _in_pairs(low: int, up: int, n: int) -> Any:
-    """Numbers of a band that make every two rows ask to change places."""
+    """The numbers of a band for which every two rows are exchanged by pivoting."""
     heavy = np.zeros((low + up + 1, n), np.float32)
     heavy[up - 1, 1::2] = heavy[up + 1, ::2] = 12
     return heavy
 
 
 def _diagonals(count: int, n: int, at: int) -> Any:
-    """Numbers of a band, the main diagonal made large; row `at` holds it."""
+    """The numbers of a band with a large main diagonal, which is row `at`."""
     heavy = np.zeros((count, n), np.float32)
     heavy[at] = 12
     return heavy
@@ -329,7 +329,7 @@ _STRUCTURES = [
 
 
 def _inside(bands: Any, lower: bool) -> Any:
-    """The bands without the corner that lies outside of the matrix."""
+    """The bands without the corner outside the matrix."""
     count, n = bands.shape[-2:]
     k, column = np.indices((count, n))
     row = column + k if lower else column + k - count + 1

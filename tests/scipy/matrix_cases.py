@@ -1,8 +1,8 @@
 """Calls of rune.scipy.linalg: spectra, forms, functions of matrices, subspaces and equations.
 
-Free choices (order of eigenvalues, phases of vectors, bases) are not compared, but their products
-are. SciPy returns real roots and logarithms if they exist; rune's are complex, so real and
-imaginary parts are compared."""
+Where the result is not unique (order of eigenvalues, phases of vectors, bases), products of results
+are compared instead. SciPy returns real roots and logarithms if they exist; rune's are complex, so
+real and imaginary parts are compared."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def definite(x: Any) -> Any:
 
 
 def parts(x: Any) -> Any:
-    """Real and imaginary part of a result that may be real in one library alone."""
+    """Real and imaginary part of a result that may be real in only one of the libraries."""
     return x.real, x.imag + 0 * x.real
 
 
@@ -237,7 +237,7 @@ def _polar(side: str) -> Any:
 
 
 def _flat(x: Any) -> Any:
-    """Of rank one less."""
+    """The matrix with its rank reduced by one."""
     return x[:, :2] @ x[:2, :] / 2
 
 

@@ -196,7 +196,7 @@ def _turned(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
 
 
 def _turn(angles: Any) -> Any:
-    """The angles from -1 on: π and -π, which rounding chooses between, are one."""
+    """The angles counted from -1, so that π and -π, between which rounding decides, are equal."""
     return (angles + 1) % (2 * math.pi)
 
 

@@ -1,4 +1,4 @@
-"""Calls of rune.scipy.optimize: minima and roots that SciPy finds, too."""
+"""Calls of rune.scipy.optimize: minima and roots that SciPy also finds."""
 
 from __future__ import annotations
 

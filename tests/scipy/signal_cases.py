@@ -12,7 +12,7 @@ from tests.numpy.spelling import Case, Spec, f, i, pos
 
 
 def case(name: str, call: Callable[..., Any], *specs: Spec, **flags: Any) -> Case:
-    """A case whose call is handed the module signal."""
+    """A case whose call takes the module `signal`."""
     return Case(f"signal.{name}", lambda sp, *xs: call(sp.signal, *xs), specs, module="scipy", **flags)
 
 
@@ -65,12 +65,12 @@ CONVOLUTIONS = [
 
 
 def _normal(sos: Any) -> Any:
-    """Sections whose a0 is 1, as SciPy asks; their poles lie where they may."""
+    """Sections with a0 = 1, as SciPy requires, and poles inside the unit circle."""
     return sos / sos[:, 3:4]
 
 
 def _evenly(t: Any) -> Any:
-    """Places at equal distances, from the first two."""
+    """Evenly spaced points that begin with the first two."""
     return t[0] + t[1] * np.arange(t.shape[0], dtype=np.float32)
 
 

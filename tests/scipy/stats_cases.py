@@ -1,7 +1,7 @@
 """Calls of rune.scipy.stats: every method of every family, and the statistics of samples.
 
-A family is called at parameters and points inside of its support, its points being drawn by its own
-quantiles' order: a stretch of its line that `_POINTS` gives.
+A family is called at parameters and points inside its support: points of an interval that `_POINTS`
+states.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
 
 
 def _moved(shapes: tuple[float, ...], moves: Any, integers: int = 0) -> list[Any]:
-    """Parameters beside the given ones; the first `whole` stay whole numbers."""
+    """The parameters plus small moves; the first `integers` of them stay whole numbers."""
     return [s + 0.0 * m if i < integers else s * (1.0 + 0.01 * m) for i, (s, m) in enumerate(zip(shapes, moves))]
 
 
@@ -141,7 +141,7 @@ def _at_counts(name: str, methods: str, shapes: tuple[float, ...]) -> Case:
 
 
 def _counts_of(name: str, shapes: tuple[float, ...]) -> Case:
-    """The counts at shares, which jump: not at the points drawn."""
+    """Counts at probabilities, a step function, away from its steps."""
 
     def call(sp: Any, u: Any, *moves: Any) -> Any:
         parameters = _moved(shapes, moves, _WHOLE.get(name, 0))
@@ -152,7 +152,7 @@ def _counts_of(name: str, shapes: tuple[float, ...]) -> Case:
 
 
 def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:
-    """What there is of moments and entropy."""
+    """The moments and entropy that the family has."""
     known = name not in _NO_MOMENTS
     methods = ["mean"] * known + ["var", "std"] * (known and name not in _MEAN_ALONE)
     methods += ["entropy"] * (name not in _NO_ENTROPY)

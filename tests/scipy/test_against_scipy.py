@@ -1,4 +1,4 @@
-"""Every name of rune.scipy against SciPy, then against itself compiled, batched and derived.
+"""Every name of rune.scipy against SciPy, then against itself compiled, batched and differentiated.
 
 cases.py is the table of calls; the laws for each are in tests/support/surface_laws.py and
 surface_second.py.

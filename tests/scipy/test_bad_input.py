@@ -1,4 +1,4 @@
-"""What rune.scipy refuses as SciPy does, with messages of its own; and what it cannot know."""
+"""Input that rune.scipy refuses as SciPy does, with its own messages, and input it cannot check."""
 
 from __future__ import annotations
 

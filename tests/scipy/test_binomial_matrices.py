@@ -1,6 +1,6 @@
-"""Matrices of binomial coefficients and Bernoulli's numbers, beyond what 64-bit integers hold.
+"""Matrices of binomial coefficients and Bernoulli's numbers, beyond the range of 64-bit integers.
 
-Python's integers are the meaning: each number rounded once, infinite where it leaves the range.
+Python's integers are the oracle: each number is rounded once, and infinite beyond the range.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""odeint of complex numbers, alone and beside real ones: the exponential function is the truth."""
+"""odeint of complex numbers, alone and beside real ones, against the exponential function."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""rune.scipy.special and rune.scipy.stats where formulas meet 0, poles and infinity.
+"""rune.scipy.special and rune.scipy.stats at 0, at poles and at infinity.
 
-SciPy in f64 is the truth, but where it has fewer digits itself: there the truth was computed once
+SciPy in f64 is the oracle, except where it has fewer digits itself: those values were computed once
 with 40 digits.
 """
 

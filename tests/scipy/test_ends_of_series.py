@@ -35,7 +35,7 @@ def test_a_gauss_series_that_does_not_end_is_undefined_beyond_one():
 
 
 def test_kummers_series_is_infinite_at_the_poles_that_it_reaches():
-    """At a = 0 SciPy gives infinity for a series whose only term is 1."""
+    """At a = 0 SciPy returns infinity for a series whose only term is 1."""
     compared(
         "hyp1f1", [*itertools.product((1.0, 0.5, -1.0, -3.0), (0.0, -1.0, -2.0, 2.5), (-60.0, -0.5, 0.0, 0.5, 3.0))]
     )

@@ -1,7 +1,7 @@
 """rune.scipy's functions of functions: minima, roots, integrals and differential equations.
 
-Their arguments are functions, so they have no place in the table of cases. Truth is SciPy's or a
-formula; the functions minimised are Rosenbrock's and a quadratic one.
+Their arguments are functions, so they do not fit the table of cases. The oracle is SciPy or a
+formula; the functions to minimise are Rosenbrock's and a quadratic one.
 """
 
 from __future__ import annotations

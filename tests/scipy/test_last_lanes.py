@@ -1,7 +1,6 @@
 """Limits of many lanes: the last ones go on without the others (special/loops.py).
 
-SciPy is the oracle, in doubles; and every lane has the bits that it has among few.
-"""
+SciPy in doubles is the oracle; and every lane has the same bits as among few lanes."""
 
 from __future__ import annotations
 
@@ -112,5 +111,5 @@ def test_vmap_agrees_for_many_lanes_and_for_few():
 
 
 def exact(args: Sequence[np.ndarray]) -> list[Any]:
-    """Arrays with all of their bits."""
+    """Arrays in their full width."""
     return [rune.numpy.asarray(x, x.dtype) for x in args]

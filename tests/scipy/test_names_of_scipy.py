@@ -1,4 +1,4 @@
-"""What SciPy has and rune.scipy lacks: tables with the reasons, and the page made from them.
+"""Names of SciPy that rune.scipy lacks: tables with the reasons, and the page made from them.
 
 The chapter of docs/guide/missing.md is made from the tables (pytest --accept). Names come from the
 installed SciPy.

@@ -1,5 +1,5 @@
-"""Quantiles whose loops stand once in a program, and reach as far as the numbers do; and sums that
-end, wherever they are asked for.
+"""Quantiles, whose loops occur once in a program and cover the whole range of numbers; and sums
+that end at every argument.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_the_function_of_a_search_is_compiled_once(quantile, loops: int):
 def test_every_quantile_of_a_gamma_distribution_takes_at_most_four_evaluations(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """All lanes wait for the last one, so a single search that does not end makes all slow."""
+    """All lanes wait for the last one, so a single slow search slows all of them."""
     rng = np.random.default_rng(4)
     a = (10 ** rng.uniform(-2, 4, 20_000)).astype(dtype)
     share = np.where(rng.random(a.size) < 0.5, rng.random(a.size), 10 ** rng.uniform(-20, 0, a.size)).astype(dtype)
@@ -151,7 +151,7 @@ def test_the_distribution_function_of_logser_is_the_sum_of_its_masses(p: float, 
 
 @pytest.mark.parametrize("family", [stats.logser, stats.zipf], ids=str)
 def test_quantiles_near_one_are_computed_from_the_complement(family: Any):
-    """1 - q is exact: the number is the one that f64 finds, not one of its neighbours by 0.2 %."""
+    """1 - q is exact, so the result is that of f64, not one that is 0.2 % off."""
     shape = np.float32(0.9999 if family is stats.logser else 1.5)
     q = np.array([0.9, 0.999, 0.9999, 0.99999, 1 - 2**-22], np.float32)
 

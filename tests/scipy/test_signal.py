@@ -1,4 +1,4 @@
-"""Laws of transforms and filters that tables of calls cannot say, and errors for bad input."""
+"""Laws of transforms and filters that tables of calls cannot express, and errors for bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a function has no value, it has no slope backwards either: no silent 0 is handed on."""
+"""Where the value of a function is NaN, so is its reverse-mode derivative: never a silent 0."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_distribution_has_a_slope_of_nan_at_nan(method: str):
 
 
 def slopes_at_nan(f: Callable[..., Any], point: Sequence[float]) -> list[np.ndarray]:
-    """In each argument where it is NaN, and the others are those of a point."""
+    """The slope in each argument, where that is NaN and the others are those of a point."""
     return [slope_at_nan(lambda x, n=n: f(*point[:n], x, *point[n + 1 :])) for n in range(len(point))]
 
 

@@ -1,8 +1,8 @@
-"""rune.scipy.special over whole domains: digits, limits, and derivatives where they are delicate.
+"""rune.scipy.special over whole domains: accuracy, limits, and derivatives at difficult points.
 
-SciPy in f64 is the truth; the errors allowed are relative, 1e-13 in f64 and 1e-6 in f32, but where
-a line of the table says more: there the function magnifies the rounding of its argument, or SciPy's
-own formula has fewer digits (checked once against 50 digits).
+SciPy in f64 is the oracle; the tolerances are relative, 1e-13 in f64 and 1e-6 in f32. A line of the
+table allows more where the function magnifies the rounding of its argument, or SciPy's own formula
+has fewer digits (checked once against 50 digits).
 """
 
 from __future__ import annotations

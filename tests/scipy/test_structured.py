@@ -1,4 +1,4 @@
-"""Banded and Toeplitz systems: solved within their numbers, in stacks, and by exact derivatives."""
+"""Banded and Toeplitz systems: solved from their bands alone, in stacks, with exact derivatives."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Families far in their tails, where a formula that is right in the middle has no digits left.
+"""Families far in their tails, where a formula that is right in the middle loses all digits.
 
-Points are those of f32, and SciPy's values at them in f64 the oracle.
+Points are f32 numbers; the oracle is SciPy at these points in f64.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ MEDIANS = {"laplace": (), "t": (3.5,), "gennorm": (1.7,), "loglaplace": (1.7,), 
 
 @pytest.mark.parametrize("name", MEDIANS)
 def test_the_derivative_of_a_distribution_function_at_the_median_is_the_density(name: str):
-    """Where formulas of the two tails meet."""
+    """There the formulas of the two tails meet."""
     family: Any = getattr(stats, name)
     middle = 1.0 if name == "loglaplace" else 0.0
     density = float(getattr(scipy.stats, name).pdf(middle, *MEDIANS[name]))

@@ -1,6 +1,6 @@
-"""A right-hand side of one axis less than its matrices holds a vector for each, as in JAX.
+"""A right-hand side with one axis fewer than its matrices is a vector for each, as in JAX.
 
-Where there are as many matrices as unknowns, the same array could be one matrix for all of them.
+With as many matrices as unknowns, the same array could also be read as one matrix for all.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rune.backends.cpu.form import Form
 from rune.backends.cpu.host_abi import MISCOUNTED
+from rune.backends.cpu.signature import Signature
 from rune.backends.shared.protocol import Buffer
 from rune.core.types import ArrayType
 from rune.records import dataclass
@@ -48,9 +48,9 @@ class DraftEntry:
         return words[self.count]
 
 
-def draft_entry(form: Form, run: int) -> DraftEntry:
+def draft_entry(signature: Signature, run: int) -> DraftEntry:
     """The entry into a plan of fixed sizes whose @run is at this address."""
-    return DraftEntry(form.arguments, len(form.arguments) + len(form.results) + 1, _RUN(run))
+    return DraftEntry(signature.arguments, len(signature.arguments) + len(signature.results) + 1, _RUN(run))
 
 
 def _is_laid_out(array: object, expected: ArrayType) -> bool:

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Self
 from rune import locks
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.draft_entry import draft_entry
-from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.host_abi import GAVE_UP
 from rune.backends.cpu.run import CpuExecutable, Entry, NativePlan, entry_of, plans
+from rune.backends.cpu.signature import Signature
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
 from rune.errors import OutOfMemory
@@ -69,19 +69,19 @@ class DraftExecutable(CpuExecutable):
         draft = host.of_effort(conventions.HURRY)
         return draft if plans().calls_others(plan) else draft.on_one_core()
 
-    def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
-        super()._begin(form, code, host, work)
+    def _begin(self, signature: Signature, code: compiler.Code, host: Host, work: Work) -> None:
+        super()._begin(signature, code, host, work)
         if self.is_draft:
             self._draft, self._seconds = code, 0.0
             self._refining = locks.reentrant()  # a signal handler may call the same plan
             del self._call  # uncovers the method of the class, which measures the draft's time
 
-    def entry_into(self, form: Form, code: compiler.Code, host: Host) -> Entry:
+    def entry_into(self, signature: Signature, code: compiler.Code, host: Host) -> Entry:
         """The entry into the code. A draft's is in Python: it is called too seldom to compile
         one."""
-        if code.effort == conventions.HURRY and not form.has_entry:
-            return draft_entry(form, code.address("run"))
-        return super().entry_into(form, code, host)
+        if code.effort == conventions.HURRY and not signature.has_entry:
+            return draft_entry(signature, code.address("run"))
+        return super().entry_into(signature, code, host)
 
     @property
     def is_draft(self) -> bool:
@@ -103,7 +103,7 @@ class DraftExecutable(CpuExecutable):
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
         """Run the plan. Errors: those of any plan; OutOfMemory if the final code cannot be
         compiled."""
-        if donated and self.form.gives_up:
+        if donated and self.signature.gives_up:
             self.refine()  # a run that gave up may have overwritten a donated argument
         return super().__call__(arguments, donated)
 
@@ -128,28 +128,30 @@ class DraftExecutable(CpuExecutable):
         try:
             rendering, code = plans().compiled(plan, host, plans().render_kernels(plan, host))
         except OutOfMemory:
-            if self.form.gives_up:
+            if self.signature.gives_up:
                 raise
             self._seconds = 0.0  # so that it is tried again later
             return
-        self._replace(plans().form_of(plan, rendering), code, host)
+        self._replace(plans().signature_of(plan, rendering), code, host)
         if self.when_refined is not None:
             self.when_refined(self)
 
-    def _replace(self, form: Form, code: compiler.Code, host: Host) -> None:
+    def _replace(self, signature: Signature, code: compiler.Code, host: Host) -> None:
         """Make calls run this code.
 
         Other threads may be inside the draft, which lives as long as this object, or may have
         allocated memory for it. So the code is replaced before the layout, and gets another arena
         if theirs is too small.
         """
-        entry: Entry = entry_of(form, code, host.abi)
-        if self.form.arena_bytes != form.arena_bytes:  # of an earlier process, where it was lowered differently
-            assert isinstance(form.arena_bytes, int), "a plan of open sizes has no draft"
-            entry = _WithArena(entry, form.arena_bytes, self.new_arena)
+        entry: Entry = entry_of(signature, code, host.abi)
+        if (
+            self.signature.arena_bytes != signature.arena_bytes
+        ):  # of an earlier process, where it was lowered differently
+            assert isinstance(signature.arena_bytes, int), "a plan of open sizes has no draft"
+            entry = _WithArena(entry, signature.arena_bytes, self.new_arena)
         self.native, self.code, self.code_host = entry, code, host
         self._call = entry.call
-        self.lay_out(form)
+        self.lay_out(signature)
 
 
 @dataclass(frozen=True, slots=True)

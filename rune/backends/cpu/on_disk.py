@@ -3,8 +3,8 @@
     keep(key, executable, host)         after a plan was compiled
     load(key, host, lower, work)        the executable of an earlier process, or None
 
-An entry has the plan's form, its code, and a word for the address of each symbol of the code: a
-function of Python or of rune, a dtype, a routine for certain products. The next process looks the
+An entry has the plan's signature, its code, and a word for the address of each symbol of the code:
+a function of Python or of rune, a dtype, a routine for certain products. The next process looks the
 addresses up. Plans with addresses that have no word (a callback, a table of a Fourier transform),
 with symbolic sizes or with collectives are not stored.
 
@@ -29,11 +29,11 @@ from rune.backends.cpu import compiler, conventions, pulse
 from rune.backends.cpu.array_checks import CHECKS, array_checks
 from rune.backends.cpu.crew.messages import SILENT
 from rune.backends.cpu.drafts import DraftExecutable
-from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.host_abi import ADDRESSES
 from rune.backends.cpu.libraries import Need, Word
 from rune.backends.cpu.run import plans
+from rune.backends.cpu.signature import Signature
 from rune.backends.shared import disk_cache
 from rune.backends.shared.fingerprint import fingerprint
 from rune.backends.shared.work import Work
@@ -56,17 +56,23 @@ class StoredExecutable(DraftExecutable):
     """Code of an earlier process. `plan` lowers the program when it is first used."""
 
     def __init__(
-        self, form: Form, code: compiler.Code, host: Host, code_host: Host, lower: Callable[[], Plan], work: Work
+        self,
+        signature: Signature,
+        code: compiler.Code,
+        host: Host,
+        code_host: Host,
+        lower: Callable[[], Plan],
+        work: Work,
     ):
         self.talk, self._host, self.code_host = SILENT, host, code_host
         # Cached, so that a second use, or a twin on another device, gets the same plan.
         self._lower = functools.cache(lower)
         self._rendering = functools.cache(lambda: plans().rendering_of(self.plan, host))
-        self._begin(form, code, host, work)
+        self._begin(signature, code, host, work)
 
     def assembly(self) -> str:
         """The machine code of the whole plan, as text."""
-        return compiler.compile_module(self.form.name, self.rendering.text).assembly()
+        return compiler.compile_module(self.signature.name, self.rendering.text).assembly()
 
 
 # --- keys and entries -------------------------------------------------------------------------
@@ -75,9 +81,11 @@ class StoredExecutable(DraftExecutable):
 def keep(key: bytes, executable: DraftExecutable, host: Host) -> None:
     """Store the code if that is possible. A draft is stored now, and replaced when it is
     refined."""
-    form, code, code_host = executable.form, executable.code, executable.code_host
+    signature, code, code_host = executable.signature, executable.code, executable.code_host
     is_storable = (
-        not form.calls_python and not form.size_sources and all(map(_is_plain, (*form.arguments, *form.results)))
+        not signature.calls_python
+        and not signature.size_sources
+        and all(map(_is_plain, (*signature.arguments, *signature.results)))
     )
     if not disk_cache.is_on() or not is_storable:
         return
@@ -85,7 +93,7 @@ def keep(key: bytes, executable: DraftExecutable, host: Host) -> None:
     words = None if needs is None else _words(code.addresses, needs, code_host)
     if needs is None or words is None:
         return
-    disk_cache.store(_key(key, host), _entry(form, needs, words, code))
+    disk_cache.store(_key(key, host), _entry(signature, needs, words, code))
     if executable.is_draft:
         executable.when_refined = partial(keep, key, host=host)
 
@@ -95,11 +103,11 @@ def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> Store
     entry = disk_cache.load(_key(key, host)) if disk_cache.is_on() else None
     if entry is None:
         return None
-    form, needs, words, effort, binary = _read(entry)
+    signature, needs, words, effort, binary = _read(entry)
     code_host = host.of_effort(effort).on_one_core() if effort == conventions.HURRY else host
     known = {**_of_process(host), **code_host.libraries.addresses(needs)}
     addresses = [known[word] if word in known else _late_address(word, host) for word in words]
-    executable = StoredExecutable(form, compiler.link(binary, addresses, effort), host, code_host, lower, work)
+    executable = StoredExecutable(signature, compiler.link(binary, addresses, effort), host, code_host, lower, work)
     if executable.is_draft:
         executable.when_refined = partial(keep, key, host=host)
     return executable
@@ -113,20 +121,20 @@ def _key(key: bytes, host: Host) -> bytes:
     return disk_cache.key_of("cpu plan", fingerprint(), *versions, machine, key)
 
 
-def _entry(form: Form, needs: Sequence[Need], words: Sequence[Word], code: compiler.Code) -> bytes:
-    assert isinstance(form.arena_bytes, int)
-    types = tuple(map(_type_words, form.arguments)), tuple(map(_type_words, form.results))
-    numbers = form.arena_bytes, form.donations, form.cost, form.has_entry, form.gives_up
+def _entry(signature: Signature, needs: Sequence[Need], words: Sequence[Word], code: compiler.Code) -> bytes:
+    assert isinstance(signature.arena_bytes, int)
+    types = tuple(map(_type_words, signature.arguments)), tuple(map(_type_words, signature.results))
+    numbers = signature.arena_bytes, signature.donations, signature.cost, signature.has_entry, signature.gives_up
     routines = tuple((n.kind, n.dtype, tuple(n.pieces), tuple(n.functions)) for n in needs)
-    return marshal.dumps((form.name, types, numbers, routines, tuple(words), code.effort, code.binary))
+    return marshal.dumps((signature.name, types, numbers, routines, tuple(words), code.effort, code.binary))
 
 
-def _read(entry: bytes) -> tuple[Form, list[Need], Sequence[Word], int, bytes]:
+def _read(entry: bytes) -> tuple[Signature, list[Need], Sequence[Word], int, bytes]:
     name, types, numbers, routines, words, effort, binary = marshal.loads(entry)
     arguments, results = (tuple(_type(*t) for t in triples) for triples in types)
     arena_bytes, donations, cost, has_entry, gives_up = numbers
-    form = Form(name, arguments, results, arena_bytes, (), donations, cost, False, has_entry, gives_up)
-    return form, [Need(*routine) for routine in routines], words, effort, binary
+    signature = Signature(name, arguments, results, arena_bytes, (), donations, cost, False, has_entry, gives_up)
+    return signature, [Need(*routine) for routine in routines], words, effort, binary
 
 
 def _type_words(type: ArrayType) -> tuple[tuple[int, ...], str, bool]:

@@ -17,11 +17,11 @@ from rune.backends.cpu import compiler, kinds_of_calls, steps
 from rune.backends.cpu.costs import cost_of
 from rune.backends.cpu.crew.messages import SILENT, Talk
 from rune.backends.cpu.entry import entry
-from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.libraries import DOT, STRIDED_DOT
 from rune.backends.cpu.module import Module, task_name
 from rune.backends.cpu.scratch import Scratch, behind
+from rune.backends.cpu.signature import Signature
 from rune.dims import Size
 from rune.lowering.codegen.llvm.ir.names import identifier
 from rune.lowering.codegen.llvm.render import Rendered, render
@@ -118,11 +118,11 @@ def calls_python(plan: Plan) -> bool:
     return _CALLBACK in routines_of(plan) and kinds_of_calls.spectra().calls_python(plan)
 
 
-def form_of(plan: Plan, rendering: Rendering) -> Form:
-    """The form of a plan."""
+def signature_of(plan: Plan, rendering: Rendering) -> Signature:
+    """The signature of a plan."""
     sizes = rendering.arena_bytes, plan.size_sources
     how = rendering.cost, calls_python(plan), rendering.has_entry, rendering.gives_up
-    return Form(plan.name, plan.arguments, plan.results, *sizes, plan.donations, *how)
+    return Signature(plan.name, plan.arguments, plan.results, *sizes, plan.donations, *how)
 
 
 def compiled(plan: Plan, host: Host, kernels: Kernels) -> tuple[Rendering, compiler.Code]:

@@ -23,8 +23,8 @@ from rune import dtypes, locks
 from rune.backends.cpu import compiler, host_abi
 from rune.backends.cpu.array_checks import native_entry
 from rune.backends.cpu.calls.code import Code, Memory
-from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
+from rune.backends.cpu.signature import Signature
 from rune.backends.shared import host_memory
 from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
 from rune.backends.shared.protocol import Buffer
@@ -82,11 +82,11 @@ class Entry(Protocol):
         ...
 
 
-def entry_of(form: Form, code: compiler.Code, abi: host_abi.Abi) -> host_abi.NativeFunction:
+def entry_of(signature: Signature, code: compiler.Code, abi: host_abi.Abi) -> host_abi.NativeFunction:
     """The plan's own entry, or the one shared by all plans of fixed sizes."""
-    if form.has_entry:
-        return host_abi.native_function(form.name, code.address("entry"))
-    return native_entry(form.name, form.arguments, form.results, abi, code.address("run"))
+    if signature.has_entry:
+        return host_abi.native_function(signature.name, code.address("entry"))
+    return native_entry(signature.name, signature.arguments, signature.results, abi, code.address("run"))
 
 
 def _itself(value: T) -> T:
@@ -103,7 +103,7 @@ class CpuExecutable:
         self._callbacks = self.callbacks_of(plan)
         rendering, code = self._compiled(plan, replace(host, call_back=self._callbacks.function))
         self._lower, self._rendering = partial(_itself, plan), partial(_itself, rendering)
-        self._begin(plans().form_of(plan, rendering), code, host, work)
+        self._begin(plans().signature_of(plan, rendering), code, host, work)
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         return plans().compiled(plan, host, plans().render_kernels(plan, host))
@@ -112,24 +112,24 @@ class CpuExecutable:
         """The Python functions that the plan calls."""
         return _cpu_callbacks().CpuCallbacks(plan)
 
-    def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
+    def _begin(self, signature: Signature, code: compiler.Code, host: Host, work: Work) -> None:
         """Prepare for calls."""
         self.code, self.cores, self.work = code, host.cores, work
-        self.native = self.entry_into(form, code, host)
+        self.native = self.entry_into(signature, code, host)
         self._call = self.native.call
-        self._axes = [(s.argument, s.axis) for s in form.size_sources]
+        self._axes = [(s.argument, s.axis) for s in signature.size_sources]
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self._arenas: list[np.ndarray] = []
-        self.lay_out(form)
+        self.lay_out(signature)
 
-    def lay_out(self, form: Form) -> None:
+    def lay_out(self, signature: Signature) -> None:
         """Decide what later calls allocate. The only layout exists if no size is symbolic."""
-        self.form = form
-        self._only_layout = None if self._axes else _layout(form, {})
+        self.signature = signature
+        self._only_layout = None if self._axes else _layout(signature, {})
 
-    def entry_into(self, form: Form, code: compiler.Code, host: Host) -> Entry:
+    def entry_into(self, signature: Signature, code: compiler.Code, host: Host) -> Entry:
         """The entry that calls the code with array objects."""
-        return entry_of(form, code, host.abi)
+        return entry_of(signature, code, host.abi)
 
     @property
     def plan(self) -> Plan:
@@ -144,7 +144,7 @@ class CpuExecutable:
     @property
     def calls_python(self) -> bool:
         """Whether Python functions are steps of the plan."""
-        return self.form.calls_python
+        return self.signature.calls_python
 
     def refine(self) -> None:
         """Replace a draft by the final code; nothing here (drafts.py)."""
@@ -214,10 +214,10 @@ class CpuExecutable:
         """
         if self.calls_python or not self.runs_natively:
             return None
-        form = self.form
-        sizes = size_values(self.plan, [a.shape for a in arguments]) if form.size_sources else {}
-        layout = _layout(form, sizes)
-        size_values_in_order = tuple(sizes[s.name] for s in form.size_sources)
+        signature = self.signature
+        sizes = size_values(self.plan, [a.shape for a in arguments]) if signature.size_sources else {}
+        layout = _layout(signature, sizes)
+        size_values_in_order = tuple(sizes[s.name] for s in signature.size_sources)
         code = Code(
             self.code.address("run"),
             size_values_in_order,
@@ -228,19 +228,19 @@ class CpuExecutable:
             self.work.addresses(),
             self,
         )
-        takes = tuple(_memory(concrete_type(t, sizes)) for t in form.arguments)
+        takes = tuple(_memory(concrete_type(t, sizes)) for t in signature.arguments)
         gives = tuple(map(_memory, layout.types))
         # Large results need blocks of the free list (host_memory.py), which Python code hands out.
         large = [math.prod(m.shape) * m.dtype.itemsize >= host_memory.LARGE_BYTES for m in gives]
         makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
         # The planner pairs a result only with an argument of exactly its type.
-        lenders = {result: argument for argument, result in form.donations}
+        lenders = {result: argument for argument, result in signature.donations}
         return NativePlan(code, takes, gives, makers, tuple(map(lenders.get, range(len(gives)))))
 
     @property
     def is_brief(self) -> bool:
         """Whether the plan ends so soon that it may keep the interpreter's lock meanwhile."""
-        cost = self.form.cost
+        cost = self.signature.cost
         return cost is not None and cost <= BRIEF_COST and not self.calls_python
 
     def sources(self) -> dict[str, str]:
@@ -262,7 +262,7 @@ class CpuExecutable:
 
     def new_arena(self, nbytes: int) -> np.ndarray:
         """Memory for the intermediates of a call. Errors: OutOfMemory."""
-        return host_memory.arena(nbytes, self.form.name)
+        return host_memory.arena(nbytes, self.signature.name)
 
     def _layout_for(self, arguments: Sequence[Buffer]) -> _Layout:
         """The layout of results and arena for these arguments, kept for later calls."""
@@ -275,7 +275,7 @@ class CpuExecutable:
             if len(self._layouts) >= KEPT_LAYOUTS:
                 self._layouts.clear()
             values = size_values(self.plan, [a.shape for a in arguments])
-            known = self._layouts[sizes] = _layout(self.form, values)
+            known = self._layouts[sizes] = _layout(self.signature, values)
         return known
 
     def _results(self, arguments: Sequence[Buffer], donated: Sequence[int], layout: _Layout) -> list[Buffer]:
@@ -283,7 +283,7 @@ class CpuExecutable:
         if not donated:
             return [make() for make in layout.makers]
         uses = Counter(map(id, arguments))
-        donors = {r: arguments[a] for a, r in self.form.donations if a in donated and _is_only(arguments[a], uses)}
+        donors = {r: arguments[a] for a, r in self.signature.donations if a in donated and _is_only(arguments[a], uses)}
         return [
             _taken_over(donors[number], type) if number in donors else make()
             for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
@@ -358,10 +358,10 @@ class _Layout:
     arena_bytes: int
 
 
-def _layout(form: Form, sizes: Mapping[str, int]) -> _Layout:
-    types = tuple(concrete_type(t, sizes) for t in form.results)
+def _layout(signature: Signature, sizes: Mapping[str, int]) -> _Layout:
+    types = tuple(concrete_type(t, sizes) for t in signature.results)
     makers = tuple(_maker(static_shape(t), t.dtype) for t in types)
-    return _Layout(types, makers, evaluate(form.arena_bytes, sizes))
+    return _Layout(types, makers, evaluate(signature.arena_bytes, sizes))
 
 
 def _maker(shape: tuple[int, ...], dtype: np.dtype) -> Callable[[], np.ndarray]:

@@ -54,6 +54,7 @@ def spectrum_of(step: Step) -> Spectrum | None:
         return None
     function = function_of(step)
     call, operands = function.call, function.operands
+    # A plan has complex operands as pairs of reals; the call inside knows their dtype.
     if isinstance(call, AsComplex):
         call, operands = call.call, call.operands
     if not isinstance(call, LibraryCall) or call.primitive not in (eigh, svd, square_svd):
@@ -136,6 +137,7 @@ def _pointers(run: Run, step: Step, spectrum: Spectrum) -> dict[str, str]:
     results = {"eigh": ("w", "v"), "svd": ("u", "s", "vh") if spectrum.vectors else ("s",)}[spectrum.routine]
     slots = zip(("a", *results), (*step.inputs, *step.outputs), strict=False)
     pointers = {name: run.pointer(slot).text for name, slot in slots}
+    # Small symmetric matrices need no LAPACK, so its address may be unknown here.
     place = lapack.address(spectrum.routine, spectrum.dtype)
     return pointers if place is None else {"f": function_at(place), **pointers}
 

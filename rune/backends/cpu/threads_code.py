@@ -27,6 +27,19 @@ MOST = (1 << BITS) - 1
 MOST_WORKERS = 1024
 
 ALLOWED = f"@allowed = global [{MOST_WORKERS // 64} x i64] zeroinitializer\n"  # processors, as bits
+PTHREADS = """\
+declare i32 @pthread_mutex_init(ptr, ptr)
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_init(ptr, ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_setdetachstate(ptr, i32)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i64 @llvm.umin.i64(i64, i64)
+"""
 _DATA = f"""
 @ticket = internal global i64 0, align 128
 @done = internal global i64 0, align 128
@@ -44,18 +57,7 @@ _DATA = f"""
 @places = internal global [{MOST_WORKERS} x i32] zeroinitializer
 @ids = global [{MOST_WORKERS} x i32] zeroinitializer
 {ALLOWED}
-declare i32 @pthread_mutex_init(ptr, ptr)
-declare i32 @pthread_mutex_lock(ptr)
-declare i32 @pthread_mutex_unlock(ptr)
-declare i32 @pthread_cond_init(ptr, ptr)
-declare i32 @pthread_cond_wait(ptr, ptr)
-declare i32 @pthread_cond_broadcast(ptr)
-declare i32 @pthread_attr_init(ptr)
-declare i32 @pthread_attr_setstacksize(ptr, i64)
-declare i32 @pthread_attr_setdetachstate(ptr, i32)
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i64 @llvm.umin.i64(i64, i64)
-"""
+{PTHREADS}"""
 PLACING = """
 declare i32 @sched_getcpu()
 declare i32 @sched_setaffinity(i32, i64, ptr)
@@ -134,20 +136,22 @@ def _run_task(code: Code, task: Value, words: Value, begin: Value, end: Value) -
 # --- waiting ----------------------------------------------------------------------------------
 
 
-def _spin(code: Code, system: System, is_over: Callable[[], Value]) -> Value:
-    """Poll until it is over, at most `spins` times; returns whether it is."""
-    count = code.allocate("i64")
-    code.store(code.constant("i64", 0), count)
+def poll(code: Code, pause: str, most: int, is_over: Callable[[], Value]) -> Value:
+    """Poll until it is over, at most so many times; returns whether it is.
+
+    pause: the call of the processor's pause instruction
+    """
+    count = code.variable("i64", 0)
 
     def look() -> tuple[Value, Value, Value]:
         over, looks = is_over(), code.load("i64", count)
-        return over.invert() & looks.compare("ult", system.spins), over, looks
+        return over.invert() & looks.compare("ult", most), over, looks
 
-    def pause(over: Value, looks: Value) -> None:
+    def wait(over: Value, looks: Value) -> None:
         code.store(looks + 1, count)
-        code.do(f"call void {system.pause}")
+        code.do(f"call void {pause}")
 
-    over, _ = code.loop(look, pause)
+    over, _ = code.loop(look, wait)
     return over
 
 
@@ -192,7 +196,7 @@ def _worker(system: System, code: Code, number: Value) -> Value:
         _unlock(code)
 
     def work() -> None:
-        code.either(_spin(code, system, pending).invert(), sleep)
+        code.either(poll(code, system.pause, system.spins, pending).invert(), sleep)
         code.tell("void", "help")
         code.tell("void", "remember", worker)
 
@@ -249,7 +253,7 @@ def _share(system: System, code: Code, pieces: Value) -> None:
         _unlock(code)
         code.set_word("i32", code.symbol("waiting"), 0)
 
-    code.either(_spin(code, system, is_done).invert(), sleep)
+    code.either(poll(code, system.pause, system.spins, is_done).invert(), sleep)
 
 
 def _start(system: System, code: Code, count_limit: Value) -> Value:

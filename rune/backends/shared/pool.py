@@ -42,12 +42,12 @@ SHOWN = 5  # the most blocks that an error lists
 class PoolStats:
     """Memory of one kind on one device in this process. Units: bytes.
 
-    live:         in arrays and arenas, rounded up to size classes
-    cached:       free blocks in the pool
-    peak:         the most that was live at once
-    limit:        the device's memory; None where it is unknown
-    allocations:  requests so far
-    raw:          requests that the driver served; the others got a cached block
+    live_bytes:       in arrays and arenas, rounded up to size classes
+    cached_bytes:     free blocks in the pool
+    peak_bytes:       the most that was live at once
+    limit_bytes:      the device's memory; None where it is unknown
+    allocations:      requests so far
+    raw_allocations:  requests that the driver served; the others got a cached block
     """
 
     live_bytes: int

@@ -54,7 +54,8 @@ from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan, Space
 from rune.records import dataclass
 
-IN_FLIGHT = 32  # the most recordings of a plan for one choice of sizes
+# The most recordings of a plan for one choice of sizes: a pending call reads a table of its own.
+IN_FLIGHT = 32
 _BACKLOG = 64  # the most pending submissions of one call
 
 

@@ -22,6 +22,7 @@ from rune.core.program import Atom, Equation, Program, Var
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import add, dot_general, transpose
+from rune.ops.index_dims import up
 from rune.records import dataclass
 from rune.transforms.programs.memo import per_program
 
@@ -41,15 +42,11 @@ class Product:
         """The sum over all rows."""
         # Rows lead: contracting over axis 0 as well is the sum over the steps.
         (ca, cb), (ba, bb) = self.numbers
-        numbers = ((0, *_later(ca)), (0, *_later(cb))), (_later(ba), _later(bb))
+        numbers = ((0, *up(ca)), (0, *up(cb))), (up(ba), up(bb))
         product = dot_general(rows[self.lhs], rows[self.rhs], dimension_numbers=numbers)
         for permutation in self.permutations:
             product = transpose(product, permutation=permutation)
         return product
-
-
-def _later(axes: Sequence[int]) -> tuple[int, ...]:
-    return tuple(a + 1 for a in axes)
 
 
 @dataclass(frozen=True, slots=True)

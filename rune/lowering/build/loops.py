@@ -88,7 +88,8 @@ def row_index(fill: Fill) -> Size:
 def body(statements: Iterable[Statement], rows: Mapping[str, int], output_dtypes: Mapping[str, np.dtype]) -> list[Stmt]:
     """The loops of some statements.
 
-    rows:   elements to allocate for each scratch row. stored: the dtype of each output.
+    rows:          elements to allocate for each scratch row
+    output_dtypes: one for each output
     """
     statements_out: list[Stmt] = []
     for together in group(statements):

@@ -21,7 +21,7 @@ Stored = Mapping[str, np.dtype]
 def tiled(kernel: Kernel, tile: Tile, output_dtypes: Stored) -> list[Stmt]:
     """A whole tile; if the tiles leave a remainder, its points are computed one by one.
 
-    stored: the dtype of each output
+    output_dtypes: one for each output
     """
     # No scratch rows: `dot_loads` accepts only Lets, reductions and plain writes.
     full_tile = loops.body(tile_body(kernel, tile), {}, output_dtypes)

@@ -122,7 +122,7 @@ def _written_out(point: Point) -> tuple[int, int]:
         parts = (part for stmt in body for e in expressions(stmt) for part in walk_expr(e))
         operations = [ROWS[x.name] for x in parts if isinstance(x, Op)]
         statements += _points(nest) * len(body)
-        instructions += _points(nest) * sum(operation.instructions for operation in operations if operation.forms)
+        instructions += _points(nest) * sum(operation.instructions for operation in operations if operation.expansions)
     return statements, instructions
 
 

@@ -217,7 +217,7 @@ def staged(
 ) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
-    stored: the dtype of each output
+    output_dtypes: one for each output
     """
     group = Group(kernel, tile, stage)
     memory = [p.alloc for p in panels(group, stage.depth)]

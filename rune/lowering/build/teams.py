@@ -194,7 +194,7 @@ def multiplied_together(
 ) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
-    stored: the dtype of each output
+    output_dtypes: one for each output
     """
     group = Teams(kernel, tile, stage, units)
     read = team_operands(group)

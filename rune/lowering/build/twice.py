@@ -31,7 +31,7 @@ def staged_twice(
 ) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
-    stored: the dtype of each output
+    output_dtypes: one for each output
     """
     group = Group(kernel, tile, stage)
     slices = [replace(p, is_fetched=True) for p in panels(group, stage.depth)]

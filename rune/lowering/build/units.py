@@ -142,7 +142,7 @@ def multiplied(
 ) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
-    stored: the dtype of each output
+    output_dtypes: one for each output
     """
     group = Subgroups(kernel, tile, stage)
     memory = [replace(p.alloc, size=BUFFERS * p.alloc.size) for p in unit_panels(group)]

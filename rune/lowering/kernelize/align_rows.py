@@ -47,7 +47,7 @@ Growth = Mapping[int, int]  # elements to add at the end of an axis
 def align_rows(program: Program, target: Target, stream_results: Container[Var] = ()) -> Program:
     """The program whose large products of half types read rows of whole pieces.
 
-    streamed: results that stay as they are
+    stream_results: results that stay as they are
     """
     if not any(operation == "multiply" for operation, _ in target.native):
         return program

@@ -49,7 +49,7 @@ IN_PLACE, STAGED = 6.0, 50.0
 def feed_products(program: Program, target: Target, stream_values: Container[Var] = ()) -> Program:
     """The program with the factors of large products in memory.
 
-    streamed: values that streams compute again, and their results
+    stream_values: values that streams compute again, and their results
     """
     if not target.is_gpu:
         return program

@@ -416,10 +416,10 @@ def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
         return False
     if _buffers(state, first, second) > cost.MAX_BUFFERS:
         return False
-    ways = [_way(state, g, var) for g in (first, second)]
+    axes_read = [_axes_read(state, g, var) for g in (first, second)]
     # An array smaller than the domain is broadcast: a cache holds it, and sharing saves no traffic.
     large = cost.count(var.type.shape) >= max(cost.count(first.domain), 2)
-    return large and bool(ways[0] & ways[1]) and _saves_memory(state, first, second)
+    return large and bool(axes_read[0] & axes_read[1]) and _saves_memory(state, first, second)
 
 
 def _saves_memory(state: Fusion, first: Group, second: Group) -> bool:
@@ -432,9 +432,9 @@ def _saves_memory(state: Fusion, first: Group, second: Group) -> bool:
     return shared_elements > min(only)
 
 
-def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
+def _axes_read(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
     """How members read `var`: for each of its axes, the axis of the domain that walks it."""
-    ways = set()
+    axes_of_members = set()
     for m in group.members:
         root = state.roots[m]
         axes = {s: k for k, s in enumerate(axis_symbols(root.sizes))}
@@ -442,8 +442,8 @@ def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
             inner = tuple(axes.get(i) if not isinstance(i, int) else None for i in indices)
             places = group.places[m]
             # None stands for an axis that no axis of the domain walks.
-            ways.add(tuple(places.index(k) if k in places else None for k in inner))
-    return ways
+            axes_of_members.add(tuple(places.index(k) if k in places else None for k in inner))
+    return axes_of_members
 
 
 # --- ranges of one value ----------------------------------------------------------------------

@@ -86,7 +86,7 @@ def is_computed_where_read(
 ) -> bool:
     """Whether given loops compute the value of an equation where they read it, `reads` elements.
 
-    stored: the values that are in memory before it
+    stored_values: those that are in memory before it
     """
     (result,) = equation.results
     elements, operations, loads = cost.count(result.type.shape), 0, set[Var]()

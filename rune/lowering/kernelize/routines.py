@@ -25,14 +25,23 @@ from rune import dtypes
 from rune.core.lower import Contraction, Convert, Routine, Scalar, View, Written
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var
-from rune.core.types import ArrayType, Shape
+from rune.core.types import Shape
 from rune.dims import Size, flat_index, product
 from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import CALLBACK, function_of, host_call
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
 from rune.lowering.kernelize.two_step import apply
-from rune.lowering.kernelize.walks import Axes, Operand, Walk, call_parameters, is_scattered, strided_dot, walk
+from rune.lowering.kernelize.walks import (
+    Axes,
+    Operand,
+    Walk,
+    call_parameters,
+    is_scattered,
+    product_type,
+    strided_dot,
+    walk,
+)
 from rune.lowering.source_calls import source_call
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import free_axes
@@ -43,11 +52,6 @@ NATIVE = frozenset({dtypes.f32, dtypes.f64})
 THROUGH_F32 = frozenset({dtypes.bf16, dtypes.f16})
 UNPACKING = 64  # equations that are looked through for a conversion to more bits
 PARAMETERS = ("batch", "m", "n", "k", "trans_a", "trans_b")
-
-
-def _dot_type(a: ArrayType, b: ArrayType, *, shape: Shape, **sizes: object) -> ArrayType:
-    # `shape` is the result's own: the routine itself only knows [batch, m, n].
-    return ArrayType(shape, a.dtype, a.weak and b.weak)
 
 
 def _dot_reference(
@@ -69,7 +73,7 @@ def _dot_reference(
     return np.matmul(lhs, rhs).reshape(shape)
 
 
-routine_dot = Primitive("routine_dot", "routine", _dot_type, _dot_reference)
+routine_dot = Primitive("routine_dot", "routine", product_type, _dot_reference)
 
 
 def is_routine(equation: Equation) -> bool:

@@ -43,7 +43,7 @@ DIVISORS = 64  # the largest divisor of an axis that is tried
 def split_dots(program: Program, target: Target, stream_results: Container[Var] = ()) -> Program:
     """The program with long dots of few results in parts.
 
-    streamed: results that stay as they are
+    stream_results: results that stay as they are
     """
     if not target.is_gpu:
         return program

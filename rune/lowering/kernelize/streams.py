@@ -235,8 +235,8 @@ class _Former:
             return 0
         if forming.peak is None or not _reads_own_row(walk, forming.peak):
             return None
-        form = Degrees(forming.peak, forming.bits, self.depends, self.definitions).of(sink.scores)
-        return None if form is None or form.is_shift else form.degree
+        dependence = Degrees(forming.peak, forming.bits, self.depends, self.definitions).of(sink.scores)
+        return None if dependence is None or dependence.is_shift else dependence.degree
 
     def fits_between(self, needed_sinks: int, forming: _Forming) -> bool:
         """Whether no other stream would have to run both before and after this one."""
@@ -304,7 +304,7 @@ def _reads_own_row(walk: Walk, peak: Sink) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Dependence:
     """How a value depends on its peak. is_bounded: it is at most one, whatever the peak is."""
 
     degree: int
@@ -320,27 +320,27 @@ class Degrees:
     bits: int  # sinks of the stream
     depends: Mapping[Var, int]
     definitions: Definitions
-    forms: dict[Var, Form | None] = field(default_factory=dict)
+    dependences: dict[Var, Dependence | None] = field(default_factory=dict)
 
-    def of(self, var: Var) -> Form | None:
-        """The form of a value; None if it has no degree. Its operands' forms are derived first."""
+    def of(self, var: Var) -> Dependence | None:
+        """The dependence of a value, derived after those of its operands; None without a degree."""
         pending = [var]
         while pending:
             top = pending[-1]
-            if top in self.forms:
+            if top in self.dependences:
                 pending.pop()
                 continue
             equation = self.definitions.get(top)
-            operands = [a for a in self.deciding(equation) if a not in self.forms]
+            operands = [a for a in self.deciding(equation) if a not in self.dependences]
             if operands:
                 pending += operands
             else:
-                self.forms[top] = self.form(top, equation)
+                self.dependences[top] = self.dependence(top, equation)
                 pending.pop()
-        return self.forms[var]
+        return self.dependences[var]
 
     def deciding(self, equation: Equation | None) -> list[Var]:
-        """The operands whose forms decide."""
+        """The operands whose dependences decide."""
         if equation is None or not is_mapped(equation):
             return []
         return [a for a in equation.operands if isinstance(a, Var) and self.needs_peak(a)]
@@ -349,14 +349,14 @@ class Degrees:
         """Whether a value depends on a sink of the stream."""
         return isinstance(atom, Var) and bool(self.depends.get(atom, 0) & self.bits)
 
-    def known(self, atom: Atom) -> Form | None:
-        """The form of an operand."""
-        return self.forms[atom] if isinstance(atom, Var) and self.needs_peak(atom) else Form(0)
+    def known(self, atom: Atom) -> Dependence | None:
+        """The dependence of an operand."""
+        return self.dependences[atom] if isinstance(atom, Var) and self.needs_peak(atom) else Dependence(0)
 
-    def form(self, var: Var, equation: Equation | None) -> Form | None:
-        """The form of a value, once those of its operands are known."""
+    def dependence(self, var: Var, equation: Equation | None) -> Dependence | None:
+        """The dependence of a value, once those of its operands are known."""
         if not self.needs_peak(var):
-            return Form(0)
+            return Dependence(0)
         if equation is None or not is_mapped(equation):
             return None
         lower = equation.primitive.lower
@@ -366,47 +366,53 @@ class Degrees:
         if isinstance(lower, Convert):
             return self.converted(equation)
         if equation.primitive is sub and self.is_shift(*equation.operands):
-            return Form(0, is_shift=True)
-        forms = [self.known(a) for a in equation.operands]
-        if None in forms:
+            return Dependence(0, is_shift=True)
+        dependences = [self.known(a) for a in equation.operands]
+        if None in dependences:
             return None
-        return self.combined(equation, [f for f in forms if f is not None])
+        return self.combined(equation, [f for f in dependences if f is not None])
 
-    def converted(self, equation: Equation) -> Form | None:
-        """The form of a conversion; to fewer bits, None unless the value cannot overflow."""
-        form, (operand,) = self.known(equation.operands[0]), equation.operands
+    def converted(self, equation: Equation) -> Dependence | None:
+        """The dependence of a conversion; to fewer bits, None unless the value cannot overflow."""
+        dependence, (operand,) = self.known(equation.operands[0]), equation.operands
         before, after = operand.type.dtype, equation.results[0].type.dtype
-        if form is None or before not in dtypes.FLOATING or after not in dtypes.FLOATING:
+        if dependence is None or before not in dtypes.FLOATING or after not in dtypes.FLOATING:
             return None
-        return form if form.is_bounded or (after.itemsize >= before.itemsize and not form.is_shift) else None
+        return (
+            dependence
+            if dependence.is_bounded or (after.itemsize >= before.itemsize and not dependence.is_shift)
+            else None
+        )
 
-    def combined(self, equation: Equation, forms: Sequence[Form]) -> Form | None:
-        """The form of an operation."""
+    def combined(self, equation: Equation, dependences: Sequence[Dependence]) -> Dependence | None:
+        """The dependence of an operation."""
         primitive = equation.primitive
         # exp(x - m) is where the degree comes from: when m grows by d, it shrinks by exp(-d).
         if primitive is exp:
-            return Form(1, is_bounded=True) if forms[0].is_shift else None
-        if any(f.is_shift for f in forms):
+            return Dependence(1, is_bounded=True) if dependences[0].is_shift else None
+        if any(f.is_shift for f in dependences):
             return None
         if primitive is mul:
-            return Form(forms[0].degree + forms[1].degree, forms[0].is_bounded and forms[1].is_bounded)
+            return Dependence(
+                dependences[0].degree + dependences[1].degree, dependences[0].is_bounded and dependences[1].is_bounded
+            )
         if primitive is div:
-            return Form(forms[0].degree) if not self.needs_peak(equation.operands[1]) else None
+            return Dependence(dependences[0].degree) if not self.needs_peak(equation.operands[1]) else None
         if primitive is neg:
-            return forms[0]
+            return dependences[0]
         # Terms of different degrees would need different corrections, and a sum has only one.
         if primitive in (add, sub):
-            return Form(forms[0].degree) if forms[0].degree == forms[1].degree else None
+            return Dependence(dependences[0].degree) if dependences[0].degree == dependences[1].degree else None
         if primitive is select and not self.needs_peak(equation.operands[0]):
-            return self.selected(equation.operands[1:], forms[1:])
+            return self.selected(equation.operands[1:], dependences[1:])
         return None
 
-    def selected(self, operands: Sequence[Atom], forms: Sequence[Form]) -> Form | None:
-        """The form of a choice between two values, of which a 0 has any degree."""
-        nonzero_forms = [f for a, f in zip(operands, forms) if not self.is_zero(a)]
-        if len({f.degree for f in nonzero_forms}) != 1:
+    def selected(self, operands: Sequence[Atom], dependences: Sequence[Dependence]) -> Dependence | None:
+        """The dependence of a choice between two values, of which a 0 has any degree."""
+        nonzero_dependences = [f for a, f in zip(operands, dependences) if not self.is_zero(a)]
+        if len({f.degree for f in nonzero_dependences}) != 1:
             return None
-        return Form(nonzero_forms[0].degree, all(f.is_bounded for f in nonzero_forms))
+        return Dependence(nonzero_dependences[0].degree, all(f.is_bounded for f in nonzero_dependences))
 
     def is_zero(self, atom: Atom) -> bool:
         """Whether a value is 0 everywhere."""

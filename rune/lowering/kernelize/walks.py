@@ -120,7 +120,8 @@ def _run(digits: Digits) -> int:
 # --- the routine ------------------------------------------------------------------------------
 
 
-def _type_rule(a: ArrayType, b: ArrayType, *, shape: Shape, **params: object) -> ArrayType:
+def product_type(a: ArrayType, b: ArrayType, *, shape: Shape, **params: object) -> ArrayType:
+    """The type rule of products, whose routines only know [batch, m, n]: `shape` is stated."""
     return ArrayType(shape, a.dtype, a.weak and b.weak)
 
 
@@ -152,7 +153,7 @@ def _along(digits: Sequence[tuple[int, int]]) -> np.ndarray:
     return total
 
 
-strided_dot = Primitive("strided_dot", "routine", _type_rule, _reference)
+strided_dot = Primitive("strided_dot", "routine", product_type, _reference)
 
 
 def call_parameters(params: Mapping[str, Any]) -> tuple[tuple[str, Size], ...]:

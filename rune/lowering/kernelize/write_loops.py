@@ -33,7 +33,7 @@ from rune.records import dataclass
 def write_loops(equation: Equation, storage: Storage, reserved_names: frozenset[str]) -> KernelCall:
     """The kernel of an equation whose lowering is Written; it has no name yet.
 
-    reserved: the names of symbolic sizes
+    reserved_names: those of symbolic sizes
     """
     code = code_for(equation)
     operands = {f"x{n}": var for n, var in enumerate(memory_operands(equation, storage.definitions))}

@@ -36,8 +36,7 @@ from rune.lowering.scalar.table import PARTIAL_OF, ROWS
 def attach_functions(code: KernelCode, native: Native) -> KernelCode:
     """The code with the functions that the language lacks, each after those that it calls.
 
-    Errors: DtypeError for an operation that the language lacks and that has no form in terms of
-    others.
+    Errors: DtypeError for an operation that the language lacks and that has no expansion.
     """
     functions: dict[str, Function] = {}
     body = _plain(code.body, native)
@@ -119,8 +118,8 @@ def expansion(name: str, dtype: np.dtype, abilities: frozenset[Ability] = frozen
     >>> log.name, log.params[0].name, expansion("add", dtypes.f32)
     ('log_f32', 'a', None)
     """
-    form = ROWS[name].form(dtype, abilities)
-    return None if form is None else _recorded(name, dtype, ROWS[name].arity, form)
+    write = ROWS[name].expansion(dtype, abilities)
+    return None if write is None else _recorded(name, dtype, ROWS[name].arity, write)
 
 
 @functools.cache

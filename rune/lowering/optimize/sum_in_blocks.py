@@ -33,13 +33,13 @@ from rune.lowering.kernel.nodes import Accumulate, Assign, For, If, KernelCode, 
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
-    fresh,
     loop_symbol,
     map_stmts,
     names_bound,
     names_used,
     rename,
     replace_symbols,
+    reserve,
     unique_names,
     walk,
 )
@@ -114,8 +114,8 @@ def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
     """A loop over blocks, each a loop that adds to Vars of its own."""
     # Rounds per block, so that no Var gets more than BLOCK additions.
     size = max(1, BLOCK // max(_additions(loop.body, name) for name in sums))
-    block, rounds = _fresh(f"{loop.var}_block", bound), _fresh(f"{loop.var}_rounds", bound)
-    names = {name: _fresh(f"{name}_block", bound) for name in sums}
+    block, rounds = reserve(f"{loop.var}_block", bound), reserve(f"{loop.var}_rounds", bound)
+    names = {name: reserve(f"{name}_block", bound) for name in sums}
     blocks = -(-loop.extent // size)
     first = dims.symbol(block, 0, blocks - 1) * size
     length = Op("min", (const(size, dtypes.i64), of_size(loop.extent - first)), dtypes.i64)
@@ -129,12 +129,6 @@ def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
         *(Accumulate(name, "add", Local(new, sums[name])) for name, new in names.items()),
     )
     return For(block, blocks, Kind.SERIAL, body)
-
-
-def _fresh(base: str, bound: set[str]) -> str:
-    name = fresh(base, bound)
-    bound.add(name)
-    return name
 
 
 PASS = Pass("sum-in-blocks", "sum up open loops block by block", sum_in_blocks)

@@ -36,7 +36,7 @@ class Result(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Expansion:
     """An operation on some dtypes in terms of others, for targets with these abilities."""
 
     write: Write
@@ -56,7 +56,7 @@ class ScalarOp:
     of_bits: whether the format's bits matter, so that no wider register can replace it
     is_exact: whether all executors give the same bits, so that constants may be folded
     sign: the infix operator in kernel code, C and WGSL
-    forms: the operation in terms of others, for languages and devices that lack it, the best first
+    expansions: the operation in terms of others, for targets that lack it, the best first
     """
 
     name: str
@@ -69,12 +69,12 @@ class ScalarOp:
     of_bits: bool = False
     is_exact: bool = True
     sign: str = ""
-    forms: tuple[Form, ...] = ()
+    expansions: tuple[Expansion, ...] = ()
 
-    def form(self, dtype: np.dtype, abilities: frozenset[Ability] = frozenset()) -> Write | None:
-        """The first form that such a target supports; None if every language has the operation."""
-        forms = (f.write for f in self.forms if dtype in f.dtypes and f.needs <= abilities)
-        return next(forms, None)
+    def expansion(self, dtype: np.dtype, abilities: frozenset[Ability] = frozenset()) -> Write | None:
+        """The first one that such a target supports; None if every language has the operation."""
+        expansions = (f.write for f in self.expansions if dtype in f.dtypes and f.needs <= abilities)
+        return next(expansions, None)
 
 
 _INTEGER, _FLOATING = dtypes.INTEGER, dtypes.FLOATING
@@ -86,52 +86,54 @@ _ANY = _REAL | {dtypes.bool_}
 
 def _comparison(name: str, sign: str) -> ScalarOp:
     by_bits = floats.differ if name == "ne" else floats.comparison(name)
-    return ScalarOp(name, 2, _ANY, Result.BOOL, sign=sign, forms=(_of(by_bits, _IEEE),))
+    return ScalarOp(name, 2, _ANY, Result.BOOL, sign=sign, expansions=(_of(by_bits, _IEEE),))
 
 
-def _function(name: str, cost: int, instructions: int, *forms: Form, arity: int = 1) -> ScalarOp:
+def _function(name: str, cost: int, instructions: int, *expansions: Expansion, arity: int = 1) -> ScalarOp:
     """A function of floats that executors compute with errors of their own."""
-    return ScalarOp(name, arity, _FLOATING, cost=cost, instructions=instructions, is_exact=False, forms=forms)
+    return ScalarOp(name, arity, _FLOATING, cost=cost, instructions=instructions, is_exact=False, expansions=expansions)
 
 
-def _of(write: Write, operand_dtypes: Dtypes, *needs: Ability) -> Form:
-    return Form(write, operand_dtypes, frozenset(needs))
+def _of(write: Write, operand_dtypes: Dtypes, *needs: Ability) -> Expansion:
+    return Expansion(write, operand_dtypes, frozenset(needs))
 
 
-def _fused(write: Write) -> Form:
+def _fused(write: Write) -> Expansion:
     return _of(write, _WIDTHS, Ability.FUSED, Ability.DENORMALS)
 
 
-def _by_f64(write: Write) -> Form:
+def _by_f64(write: Write) -> Expansion:
     return _of(write, _F32, Ability.FUSED, Ability.WIDE)
 
 
-def _by_library(write: Write) -> Form:
+def _by_library(write: Write) -> Expansion:
     return _of(write, _WIDTHS, Ability.FUSED, Ability.WIDE, Ability.LIBRARY)
 
 
-def _plain(write: Write) -> Form:
+def _plain(write: Write) -> Expansion:
     return _of(write, _WIDTHS)
 
 
-def _integers(write: Write, by_branches: Write) -> tuple[Form, ...]:
+def _integers(write: Write, by_branches: Write) -> tuple[Expansion, ...]:
     return _of(by_branches, _INTEGER, Ability.BRANCHES), _of(write, _INTEGER)
 
 
 def _count(name: str, by_words: Write, by_digits: Write) -> ScalarOp:
-    forms = _of(by_words, _INTEGER - _WORDS, Ability.COUNTS), _of(by_digits, _INTEGER)
-    return ScalarOp(name, 1, _INTEGER, closed_dtypes=_INTEGER, of_bits=True, forms=forms)
+    expansions = _of(by_words, _INTEGER - _WORDS, Ability.COUNTS), _of(by_digits, _INTEGER)
+    return ScalarOp(name, 1, _INTEGER, closed_dtypes=_INTEGER, of_bits=True, expansions=expansions)
 
 
-def _bitwise(name: str, arity: int, *forms: Form, closed_dtypes: Dtypes = frozenset(), sign: str = "") -> ScalarOp:
-    return ScalarOp(name, arity, _INTEGER, closed_dtypes=closed_dtypes, sign=sign, forms=forms)
+def _bitwise(
+    name: str, arity: int, *expansions: Expansion, closed_dtypes: Dtypes = frozenset(), sign: str = ""
+) -> ScalarOp:
+    return ScalarOp(name, arity, _INTEGER, closed_dtypes=closed_dtypes, sign=sign, expansions=expansions)
 
 
 def _cipher_word(generator: Generator, number: int) -> ScalarOp:
     """One word of a cipher; some 20 rounds of five instructions, or 10 of twelve."""
     name, words = generator.operation(number), frozenset({dtypes.u32})
-    form = _of(ciphers.word(generator, number), words)
-    return ScalarOp(name, 2 + generator.counter_words, words, cost=120, instructions=120, forms=(form,))
+    expansion = _of(ciphers.word(generator, number), words)
+    return ScalarOp(name, 2 + generator.counter_words, words, cost=120, instructions=120, expansions=(expansion,))
 
 
 _F32, _F64 = frozenset({dtypes.f32}), frozenset({dtypes.f64})
@@ -161,7 +163,7 @@ _ROWS = (
         cost=6,
         instructions=4,
         sign="/",
-        forms=(_of(divisions.divide, _F32), *_integers(integers.divide, integers.divide_by_branches)),
+        expansions=(_of(divisions.divide, _F32), *_integers(integers.divide, integers.divide_by_branches)),
     ),
     ScalarOp(
         "rem",
@@ -171,23 +173,25 @@ _ROWS = (
         instructions=10,
         closed_dtypes=_INTEGER,
         sign="%",
-        forms=(_plain(powers.rem), *_integers(integers.remainder, integers.remainder_by_branches)),
+        expansions=(_plain(powers.rem), *_integers(integers.remainder, integers.remainder_by_branches)),
     ),
-    ScalarOp("neg", 1, _REAL, closed_dtypes=_FLOATING, forms=(_of(floats.negative, _IEEE),)),
-    ScalarOp("abs", 1, _REAL, closed_dtypes=_FLOATING, forms=(_of(integers.absolute, _INTEGER),)),
-    ScalarOp("sign", 1, _REAL, closed_dtypes=_REAL, forms=(_plain(floats.sign), _of(integers.sign, _INTEGER))),
-    ScalarOp("max", 2, _ANY, closed_dtypes=_ANY, forms=(_plain(floats.larger), _of(integers.larger, _BITS))),
-    ScalarOp("min", 2, _ANY, closed_dtypes=_ANY, forms=(_plain(floats.smaller), _of(integers.smaller, _BITS))),
-    ScalarOp("pow", 2, _REAL, cost=30, instructions=60, is_exact=False, forms=_POWERS),
+    ScalarOp("neg", 1, _REAL, closed_dtypes=_FLOATING, expansions=(_of(floats.negative, _IEEE),)),
+    ScalarOp("abs", 1, _REAL, closed_dtypes=_FLOATING, expansions=(_of(integers.absolute, _INTEGER),)),
+    ScalarOp("sign", 1, _REAL, closed_dtypes=_REAL, expansions=(_plain(floats.sign), _of(integers.sign, _INTEGER))),
+    ScalarOp("max", 2, _ANY, closed_dtypes=_ANY, expansions=(_plain(floats.larger), _of(integers.larger, _BITS))),
+    ScalarOp("min", 2, _ANY, closed_dtypes=_ANY, expansions=(_plain(floats.smaller), _of(integers.smaller, _BITS))),
+    ScalarOp("pow", 2, _REAL, cost=30, instructions=60, is_exact=False, expansions=_POWERS),
     ScalarOp("fma", 3, _FLOATING),
     # floats
     ScalarOp("floor", 1, _FLOATING, closed_dtypes=_FLOATING),
     ScalarOp("ceil", 1, _FLOATING, closed_dtypes=_FLOATING),
     ScalarOp("round", 1, _FLOATING, closed_dtypes=_FLOATING),
     ScalarOp("trunc", 1, _FLOATING, closed_dtypes=_FLOATING),
-    ScalarOp("sqrt", 1, _FLOATING, cost=6, instructions=5, forms=(_of(divisions.root, _F32),)),
+    ScalarOp("sqrt", 1, _FLOATING, cost=6, instructions=5, expansions=(_of(divisions.root, _F32),)),
     ScalarOp("copysign", 2, _FLOATING, closed_dtypes=_FLOATING),
-    ScalarOp("nextafter", 2, _FLOATING, closed_dtypes=_FLOATING, of_bits=True, forms=(_of(floats.next_after, _IEEE),)),
+    ScalarOp(
+        "nextafter", 2, _FLOATING, closed_dtypes=_FLOATING, of_bits=True, expansions=(_of(floats.next_after, _IEEE),)
+    ),
     ScalarOp("is_finite", 1, _FLOATING, Result.BOOL),
     # functions
     _function("rsqrt", 8, 8, _plain(floats.reciprocal_root)),
@@ -244,7 +248,9 @@ OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
 _PARTIAL_ROWS = (
     ScalarOp("quotient", 2, _REAL, closed_dtypes=_INTEGER),
     ScalarOp("root", 1, _FLOATING),
-    ScalarOp("remainder", 2, _INTEGER, closed_dtypes=_INTEGER, forms=(_of(integers.remainder_by_quotient, _INTEGER),)),
+    ScalarOp(
+        "remainder", 2, _INTEGER, closed_dtypes=_INTEGER, expansions=(_of(integers.remainder_by_quotient, _INTEGER),)
+    ),
     ScalarOp("shift_left", 2, _INTEGER),
     ScalarOp("shift_right", 2, _INTEGER, closed_dtypes=_INTEGER),
     ScalarOp("integer_part", 1, _FLOATING, Result.STATED),

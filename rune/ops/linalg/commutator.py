@@ -63,12 +63,13 @@ def _reference(h: np.ndarray, c: np.ndarray, *, transposed: bool) -> np.ndarray:
     for j in order:
         to = j - 1 if transposed else j + 1
         pivot = h[..., max(j, to), min(j, to), None]
-        right_side = c[..., j] + _times(outer, out[..., j]) - _times(out, outer[..., j])
+        right_side = c[..., j] + times_column(outer, out[..., j]) - times_column(out, outer[..., j])
         out[..., j + 1 + (not transposed) :, to] = (right_side / pivot)[..., j + 1 + (not transposed) :]
     return out
 
 
-def _times(a: np.ndarray, column: np.ndarray) -> np.ndarray:
+def times_column(a: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Products of matrices [*B, M, N] and columns [*B, N]."""
     return np.matmul(a, column[..., None])[..., 0]
 
 

@@ -30,7 +30,7 @@ from rune.ops.arithmetic import add, div, gt, mul, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex
 from rune.ops.family import reshape
 from rune.ops.linalg.closed_form import reflections_jvp
-from rune.ops.linalg.commutator import hessenberg_commutator
+from rune.ops.linalg.commutator import hessenberg_commutator, times_column
 from rune.ops.linalg.householder import reflection
 from rune.ops.linalg.qr import householder_product
 from rune.ops.matrix_helpers import (
@@ -82,7 +82,7 @@ def reduced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         below = reflectors[..., k + 1 :, k + 1 :]
         below -= v[..., None] * (tau.conj()[..., None] * _row_times(v.conj(), below))[..., None, :]
         right = reflectors[..., :, k + 1 :]
-        right -= (tau[..., None] * _times_column(right, v))[..., None] * v.conj()[..., None, :]
+        right -= (tau[..., None] * times_column(right, v))[..., None] * v.conj()[..., None, :]
         reflectors[..., k + 1, k], reflectors[..., k + 2 :, k], taus[..., k] = head, v[..., 1:], tau
     return reflectors, taus
 
@@ -109,10 +109,6 @@ def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _row_times(row: np.ndarray, a: np.ndarray) -> np.ndarray:
     return np.matmul(row[..., None, :], a)[..., 0, :]
-
-
-def _times_column(a: np.ndarray, column: np.ndarray) -> np.ndarray:
-    return np.matmul(a, column[..., None])[..., 0]
 
 
 # --- expansion --------------------------------------------------------------------------------
@@ -181,14 +177,15 @@ def _turn(h: Value, inside: Value) -> tuple[Value, Value]:
     """The skew-Hermitian X with a first row and column of zeros, and M - X H + H X."""
     below = hessenberg_commutator(h, inside, transposed=False)
     turn = sub(below, adjoint(below))
-    dh = _moved(inside, turn, h)
+    dh = moved(inside, turn, h)
     if not is_complex(h):
         return turn, dh
     phases = _phases(h, dh)
-    return add(turn, phases), _moved(dh, phases, h)
+    return add(turn, phases), moved(dh, phases, h)
 
 
-def _moved(inside: Value, turn: Value, h: Value) -> Value:
+def moved(inside: Value, turn: Value, h: Value) -> Value:
+    """M - X H + H X: the derivative M of a form H, whose basis turns by X."""
     return add(sub(inside, matmul(turn, h)), matmul(h, turn))
 
 

@@ -33,6 +33,7 @@ from rune.ops.arithmetic import add, cast, div, mul, ne, neg, select, sub
 from rune.ops.complex_numbers import is_complex
 from rune.ops.creation import stop_gradient
 from rune.ops.linalg.blocks import beside_diagonal, shifted, triangular_form
+from rune.ops.linalg.hessenberg import moved
 from rune.ops.linalg.schur_numpy import schur_form
 from rune.ops.linalg.sylvester import COMPLEX, sylvester, under_blocks
 from rune.ops.matrix_helpers import (
@@ -91,10 +92,10 @@ def _turn(t: Value, inside: Value) -> tuple[Array, Array]:
     factors = neg(form), z, form, z
     below = sylvester(neg(t), t, *factors, inside, transposed=False, below=True)
     turn = sub(below, adjoint(below))
-    dt = _moved(inside, turn, t)
+    dt = moved(inside, turn, t)
     if not is_complex(t):
         block_turn = _turn_of_blocks(t, dt)
-        turn, dt = add(turn, block_turn), _moved(dt, block_turn, t)
+        turn, dt = add(turn, block_turn), moved(dt, block_turn, t)
     return turn, select(under_blocks(t), number(0, t), dt)
 
 
@@ -103,10 +104,6 @@ def _triangular(t: Value) -> tuple[Value, Value]:
     wide = cast(t, COMPLEX.get(type_of(t).dtype, type_of(t).dtype))
     one = eye(type_of(t).shape, type_of(wide).dtype)
     return (wide, one) if is_complex(t) else triangular_form(wide, one)
-
-
-def _moved(inside: Value, turn: Value, t: Value) -> Array:
-    return add(sub(inside, matmul(turn, t)), matmul(t, turn))
 
 
 def _turn_of_blocks(t: Value, dt: Value) -> Value:

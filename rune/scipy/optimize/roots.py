@@ -149,7 +149,7 @@ def bisect(
 ) -> Any:
     """A root of f(x, *args) between a and b, where it has different signs, by halving.
 
-    f, rtol, derivatives: as brentq.
+    `f`, `rtol` and derivatives: as for `brentq`.
     Shapes: a, b broadcast together, a root for each.
     Types:  bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.

@@ -84,7 +84,7 @@ def pmap(
         dynamic = [i for i in range(len(args)) if i not in static]
         axes = tuple(in_axes[i] for i in dynamic) if isinstance(in_axes, tuple | list) else in_axes
         lanes = lanes_of(axes, [args[i] for i in dynamic], kwargs, axis_size)
-        return _dealt_out(_of_dynamic(fun, args, dynamic), lanes, out_axes, name, devices, backend_devices)
+        return _distributed(_of_dynamic(fun, args, dynamic), lanes, out_axes, name, devices, backend_devices)
 
     named(all_lanes, fun, "pmap")
     return jit(all_lanes, static_argnums=static_broadcasted_argnums, donate_argnums=donate_argnums)
@@ -102,7 +102,7 @@ def _of_dynamic(function: Callable[..., R], args: Sequence[object], dynamic: Seq
     return call
 
 
-def _dealt_out(
+def _distributed(
     function: Callable[..., R],
     lanes: Lanes,
     out_axes: object,

@@ -261,7 +261,6 @@ def _expand(*args: Value, program: Program, policy: Policy, prevent_cse: bool, r
 
 # The recomputation as a step separate from the forward pass, which no pass merges with it. Only
 # `_expand` writes it, when all derivatives have been taken, so it has no rules for them.
-# Written by `_expand` alone, when all derivatives have been taken: it needs no rules for these.
 apart = HigherOrder(
     "apart",
     "program",

@@ -93,7 +93,7 @@ class Either:
         return any(p(primitive, *types, **params) for p in (self.first, self.second))
 
 
-class Own:
+class UserPolicy:
     """A user's function as a policy; programs print its name."""
 
     __slots__ = ("saves",)
@@ -106,7 +106,7 @@ class Own:
         return bool(self.saves(primitive, *types, **params))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Own) and other.saves == self.saves
+        return isinstance(other, UserPolicy) and other.saves == self.saves
 
     def __hash__(self) -> int:
         return hash(self.saves)
@@ -115,7 +115,7 @@ class Own:
         return f"<{function_name(self.saves)}>"
 
 
-Policy = Simple | ByName | Either | Own
+Policy = Simple | ByName | Either | UserPolicy
 
 
 def as_policy(policy: Saves | None) -> Policy:
@@ -124,7 +124,7 @@ def as_policy(policy: Saves | None) -> Policy:
         return nothing_saveable
     if not callable(policy):
         raise TransformError(f"checkpoint: cannot use {policy!r} as a policy (not callable)")
-    return policy if isinstance(policy, Policy) else Own(policy)
+    return policy if isinstance(policy, Policy) else UserPolicy(policy)
 
 
 # --- jax.checkpoint_policies --------------------------------------------------------------------

@@ -38,7 +38,7 @@ NOTED = (random_bits, random_split, random_clone)
 def note_use(primitive: Primitive, operands: Sequence[Value]) -> None:
     """Check one eager operation, while keys are checked. Errors: KeyReuseError."""
     if primitive in NOTED:
-        _note(primitive, operands[0], Place(user_frame()))
+        _note(primitive, operands[0], KeyUse(user_frame()))
 
 
 def note_program(program: Program, args: Sequence[Value]) -> None:
@@ -50,37 +50,37 @@ def note_program(program: Program, args: Sequence[Value]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a key is used. `repeats`: the equation in a while loop that may reuse it."""
+class KeyUse:
+    """A use of a key, and its line. `repeats`: the equation in a while loop that may reuse it."""
 
     frame: Frame | None
     repeats: Equation | None = None
 
 
-def _note(primitive: Primitive, keys: Value, place: Place) -> None:
+def _note(primitive: Primitive, keys: Value, use: KeyUse) -> None:
     key_array = np.asarray(keys, type_of(keys).dtype)
     if primitive is random_clone:
         for number in _as_numbers(key_array):  # a clone may be used as if the key were unused
             config.used_keys().pop((key_array.dtype, number), None)
     else:
-        _use(key_array, place)
+        _use(key_array, use)
 
 
-def _use(keys: np.ndarray, place: Place) -> None:
-    uses: dict[tuple[np.dtype, int], Place] = config.used_keys()
+def _use(keys: np.ndarray, use: KeyUse) -> None:
+    uses: dict[tuple[np.dtype, int], KeyUse] = config.used_keys()
     for number in _as_numbers(keys):
         # The dtype is part of the identity: keys of different generators may have equal words.
         first = uses.get((keys.dtype, number))
-        uses[keys.dtype, number] = place
+        uses[keys.dtype, number] = use
         # A finished lane of a while loop computes again with its last key, and the result is not
         # used. So the same equation of a loop may use a key again.
-        if first is None or (place.repeats is not None and first.repeats is place.repeats):
+        if first is None or (use.repeats is not None and first.repeats is use.repeats):
             continue
         key_text = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
         raise KeyReuseError(
             f"key: cannot use a key twice ({key_text}; first used at {first.frame})",
             hint="first, second = rune.random.split(key); use each of them once",
-            frame=place.frame,
+            frame=use.frame,
         )
 
 
@@ -176,7 +176,7 @@ class _Walk:
         if uses and primitive in NOTED:
             # Without lanes a key has no axis, and using it again is what this check looks for.
             repeats = equation if self.in_while and type_of(operands[0]).shape else None
-            _note(primitive, operands[0], Place(frame, repeats))
+            _note(primitive, operands[0], KeyUse(frame, repeats))
         elif uses and inner_program is not None and not is_wanted:
             self.needed(inner_program, operands, frame)
         if is_wanted or (uses and primitive not in NOTED and inner_program is None):

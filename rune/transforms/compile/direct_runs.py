@@ -56,7 +56,7 @@ def run_call(name: str, program: Program, args: Sequence[Value]) -> list[Array]:
 
 
 def run_on_cpu(
-    executable: Executable, form: Traced | Code, values: Sequence[Value], place: Place
+    executable: Executable, traced: Traced | Code, values: Sequence[Value], place: Place
 ) -> list[Array] | None:
     """The results for arrays on the CPU; None if the general way has to prepare them first.
 
@@ -74,8 +74,8 @@ def run_on_cpu(
     except LayoutError:  # a strided view, which the general way makes dense
         return None
     next(counts.runs)
-    types = form.out_types
-    if form.is_symbolic:
+    types = traced.out_types
+    if traced.is_symbolic:
         types = sized(types, outs)
     return [*map(Array, outs, types, repeat(place))]
 

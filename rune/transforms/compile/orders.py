@@ -85,16 +85,16 @@ def has_known_order(equation: Equation, plain: frozenset[Var]) -> bool:
     (operand,) = equation.operands
     # One axis has one order, whatever the stride of its elements.
     is_known = operand in plain or operand.type.ndim == 1 or equation.primitive in _RUNNING
-    return is_known and _way(equation.primitive, operand.type, equation.params) is not None
+    return is_known and _written_out(equation.primitive, operand.type, equation.params) is not None
 
 
 def in_numpys_order(primitive: Primitive, x: Value, params: Mapping[str, object]) -> Array | None:
     """The result with NumPy's bits, for floats in C order; None for other operations."""
-    way = _way(primitive, type_of(x), params) if primitive in _WRITTEN else None
-    return None if way is None else in_memory(way(x))
+    computation = _written_out(primitive, type_of(x), params) if primitive in _WRITTEN else None
+    return None if computation is None else in_memory(computation(x))
 
 
-def _way(primitive: Primitive, x: ArrayType, params: Mapping[str, object]) -> Callable[[Value], Array] | None:
+def _written_out(primitive: Primitive, x: ArrayType, params: Mapping[str, object]) -> Callable[[Value], Array] | None:
     """NumPy's computation, written out where that is possible."""
     if x.dtype not in _FLOATS or not all(isinstance(d, int) and d > 0 for d in x.shape):
         return None
@@ -105,10 +105,10 @@ def _way(primitive: Primitive, x: ArrayType, params: Mapping[str, object]) -> Ca
         return partial(_running, _RUNNING[primitive], axis=axis) if is_short else None
     axes = params["axes"]
     assert isinstance(axes, tuple)
-    return _way_of_axes(primitive, x, axes)
+    return _written_out_along(primitive, x, axes)
 
 
-def _way_of_axes(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> Callable[[Value], Array] | None:
+def _written_out_along(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> Callable[[Value], Array] | None:
     """The same for reductions: within rows, or across rows."""
     # Axes of size 1 do not matter. Sorted flags: the reduced axes are the last ones, or the first.
     is_reduced = [i in axes for i, d in enumerate(x.shape) if d != 1]

@@ -104,7 +104,7 @@ def device_put(
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    arrays = put_each("device_put", "", x, wheres("device_put", "device", device, x))
+    arrays = put_each("device_put", "", x, destinations("device_put", "device", device, x))
     # Array by array, since a tree prefix may ask for new memory only in parts of the tree.
     if may_alias is not None:
         arrays = tree.map(_unaliased, arrays, x, _flags("may_alias", may_alias, x))
@@ -146,7 +146,7 @@ def _is_moved(result: Value, value: Value) -> bool:
     return arrays and result.place.device is not value.place.device  # type: ignore[union-attr]
 
 
-def wheres(name: str, role: str, prefix: object, values: object) -> list[Where | None]:
+def destinations(name: str, role: str, prefix: object, values: object) -> list[Where | None]:
     """The place of each leaf of the values, according to a tree prefix.
 
     name, role: the operation, and the name of its argument that is the prefix

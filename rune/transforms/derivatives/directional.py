@@ -74,12 +74,12 @@ class LinearFunction(LinearNode, Generic[R]):
 
     def __call__(self, *tangents: object) -> R:
         """Tangents of the outputs. Errors: TransformError names the path that differs."""
-        form = self.form
-        in_tangents = _directions("linearize", form.types, form.treedef, tangents)
+        structure = self.structure
+        in_tangents = _directions("linearize", structure.types, structure.treedef, tangents)
         # The linear program has no inputs for integers, whose tangents are None.
         out_tangents = self.linear([t for t in in_tangents if t is not None])
-        outputs = [filled_as(o, t) for o, t in zip(form.out_types, out_tangents, strict=True)]
-        return tree.unflatten(form.out_tree, outputs)
+        outputs = [filled_as(o, t) for o, t in zip(structure.out_types, out_tangents, strict=True)]
+        return tree.unflatten(structure.out_tree, outputs)
 
 
 tree.register_node_class(LinearFunction)

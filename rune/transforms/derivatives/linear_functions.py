@@ -25,7 +25,7 @@ from rune.tree import TreeDef
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Structure:
     """The static part: the types and trees of primals and outputs, and the linear program."""
 
     types: tuple[ArrayType, ...]
@@ -39,20 +39,20 @@ class Form:
 class LinearNode:
     """A linear map between trees. It holds the residuals, so their memory is freed with it."""
 
-    __slots__ = ("form", "linear")
+    __slots__ = ("linear", "structure")
 
-    def __init__(self, form: Form, residuals: Sequence[Value]):
-        self.form = form
-        # Built from the form and the leaves alone: a transformation may have replaced the
+    def __init__(self, structure: Structure, residuals: Sequence[Value]):
+        self.structure = structure
+        # Built from the structure and the leaves alone: a transformation may have replaced the
         # residuals.
-        self.linear = LinearMap(form.program, tuple(residuals), form.nonzero)
+        self.linear = LinearMap(structure.program, tuple(residuals), structure.nonzero)
 
     @classmethod
     def of(cls, linear: LinearMap, primals: Sequence[Value], outs: Sequence[Value], flat: Flat) -> Self:
         """The map from linearizing a function at these primals."""
         types, out_types = tuple(map(type_of, primals)), tuple(map(type_of, outs))
-        form = Form(types, flat.treedef, out_types, flat.out_tree, linear.program, linear.nonzero)
-        return cls(form, linear.residuals)
+        structure = Structure(types, flat.treedef, out_types, flat.out_tree, linear.program, linear.nonzero)
+        return cls(structure, linear.residuals)
 
     def __repr__(self) -> str:
         types = (", ".join(map(str, types)) for types in self._ends())
@@ -60,16 +60,16 @@ class LinearNode:
 
     def _ends(self) -> tuple[Sequence[ArrayType], Sequence[ArrayType]]:
         """The types of the arguments and of the results of the map."""
-        return self.form.types, self.form.out_types
+        return self.structure.types, self.structure.out_types
 
-    def tree_flatten(self) -> tuple[tuple[Value, ...], Form]:
+    def tree_flatten(self) -> tuple[tuple[Value, ...], Structure]:
         """The residuals as arrays, and the static data."""
-        return tuple(map(_as_leaf, self.linear.residuals)), self.form
+        return tuple(map(_as_leaf, self.linear.residuals)), self.structure
 
     @classmethod
-    def tree_unflatten(cls, form: Form, residuals: Sequence[Value]) -> Self:
+    def tree_unflatten(cls, structure: Structure, residuals: Sequence[Value]) -> Self:
         """The map with these residuals."""
-        return cls(form, residuals)
+        return cls(structure, residuals)
 
 
 def _as_leaf(residual: Value) -> Value:

@@ -30,7 +30,7 @@ CHEAP = frozenset({"creation", "movement", "comparison", "selection", "conversio
 
 
 @dataclass(slots=True)
-class Spread:
+class Constant:
     """A known value computed from numbers alone: zeros, positions, a constant mask."""
 
     value: Value
@@ -48,11 +48,11 @@ class Partial(Stage):
     value, its steps are written down too.
     """
 
-    __slots__ = ("spread",)
+    __slots__ = ("constants",)
 
     def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
-        self.spread: dict[int, Spread] = {}  # by id of the value, which each entry keeps alive
+        self.constants: dict[int, Constant] = {}  # by id of the value, which each entry keeps alive
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """Compute, write, or split an equation that holds a program."""
@@ -62,8 +62,8 @@ class Partial(Stage):
         if not any(unknown):
             out = parent.process(primitive, args, params)
             depth = self._depth(primitive, args)
-            if depth is not None and id(out) not in self.spread:  # a step may return its argument
-                self.spread[id(out)] = Spread(out, primitive, args, params, depth)
+            if depth is not None and id(out) not in self.constants:  # a step may return its argument
+                self.constants[id(out)] = Constant(out, primitive, args, params, depth)
             return out
         split = primitive.partial_equation if isinstance(primitive, HigherOrder) else None
         if split is not None and not all(unknown):
@@ -76,16 +76,17 @@ class Partial(Stage):
         if primitive.family not in CHEAP or primitive.multiple_results:
             return None
         # Any other argument counts as DEPTH, which one more step exceeds.
-        below = [0 if _is_number(a) else self.spread[id(a)].depth if id(a) in self.spread else DEPTH for a in args]
+        constants = self.constants
+        below = [0 if _is_number(a) else constants[id(a)].depth if id(a) in constants else DEPTH for a in args]
         depth = 1 + max(below, default=0)
         return depth if depth <= DEPTH else None
 
     def _capture(self, value: Value) -> Var:
-        spread = self.spread.get(id(value))
-        if spread is None:
+        constant = self.constants.get(id(value))
+        if constant is None:
             return super()._capture(value)
-        var = spread.variable or self.write(spread.primitive, spread.args, spread.params).variable
-        spread.variable = var
+        var = constant.variable or self.write(constant.primitive, constant.args, constant.params).variable
+        constant.variable = var
         return var
 
 

@@ -78,12 +78,12 @@ class VjpFunction(LinearNode, Generic[*Xs]):
 
     def __call__(self, cotangents: object) -> tuple[*Xs]:
         """One cotangent tree per argument. Errors: TransformError, naming the path that differs."""
-        form = self.form
-        cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
-        return form.treedef.unflatten(pull_back(self.linear, cts, form.types))
+        structure = self.structure
+        cts = cotangents_of("vjp", structure.out_types, structure.out_tree, cotangents)
+        return structure.treedef.unflatten(pull_back(self.linear, cts, structure.types))
 
     def _ends(self) -> tuple[Sequence[ArrayType], Sequence[ArrayType]]:
-        return self.form.out_types, self.form.types
+        return self.structure.out_types, self.structure.types
 
 
 tree.register_node_class(VjpFunction)

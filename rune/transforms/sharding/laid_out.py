@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from rune import tree
-from rune.transforms.compile.placement import put_each, wheres
+from rune.transforms.compile.placement import destinations, put_each
 from rune.transforms.compile.static_arguments import Marked
 
 R = TypeVar("R")
@@ -32,12 +32,12 @@ def laid_out(
         is_static = marks.static_test(len(args))
         # As in JAX, the prefix has no entries for static arguments.
         dynamic = [n for n in range(len(args)) if not is_static(n)]
-        places = iter(wheres("jit", "in_shardings", prefix, tuple(args[n] for n in dynamic)))
+        places = iter(destinations("jit", "in_shardings", prefix, tuple(args[n] for n in dynamic)))
         laid_out_args = list(args)
         for n in dynamic:
             leaf_places = [next(places) for _ in tree.leaves(args[n])]
             laid_out_args[n] = put_each("jit", f"argument[{n}]", args[n], leaf_places)
         results = function(*laid_out_args, **kwargs)
-        return put_each("jit", "result", results, wheres("jit", "out_shardings", out_shardings, results))
+        return put_each("jit", "result", results, destinations("jit", "out_shardings", out_shardings, results))
 
     return on_devices

@@ -90,9 +90,9 @@ class Trials:
         try:
             return self._prepared(schedule)
         except MemoryError as error:
-            raise Dropped(f"out of memory, {_first_line(error)}") from error
+            raise Dropped(f"out of memory, {first_line(error)}") from error
         except RuneError as error:
-            raise Dropped(f"fails, {type(error).__name__}: {_first_line(error)}") from error
+            raise Dropped(f"fails, {type(error).__name__}: {first_line(error)}") from error
 
     def _prepared(self, schedule: Schedule) -> Run:
         target = self.device.target
@@ -164,7 +164,8 @@ def _scale(values: np.ndarray) -> float:
     return float(np.median(finite)) if finite.size else 0.0
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The message of an error, without the lines after the first."""
     return str(error).partition("\n")[0]
 
 

@@ -38,7 +38,7 @@ from rune.transforms.compile.transfer import has_moves
 from rune.transforms.tuning import winners
 from rune.transforms.tuning.report import LATE, Progress, Tuned, TunedKernel
 from rune.transforms.tuning.search import Budget, Dropped, Outcome, search
-from rune.transforms.tuning.trials import Trials
+from rune.transforms.tuning.trials import Trials, first_line
 from rune.transforms.tuning.winners import Winner
 
 SEED = 0  # of arguments, and of the order in which schedules are tried
@@ -165,17 +165,13 @@ def _tuned(
         outcome = search(default, space, trials.prepare, limits, SEED, partial(tell, len(space)), first)
     except (OutOfMemory, Dropped, DimensionError) as error:
         reason = "out of memory" if isinstance(error, OutOfMemory) else "not searched"
-        note = f"{reason}: {_first_line(error)}"
+        note = f"{reason}: {first_line(error)}"
         # Stored with its reason, which `explain` shows beside the default.
         if known is None:
             winners.store(kernel, device.target, Winner(str(default), 1.0, 0.0, note))
         return TunedKernel.untried(kernel.name, default, note)
     winners.store(kernel, device.target, _winner(outcome, budget))
     return TunedKernel.of(kernel.name, outcome)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 def _winner(outcome: Outcome, budget: float) -> Winner:

@@ -1,4 +1,4 @@
-"""What the `jax` of this process answers to a program of a hunt, and how exact that answer is."""
+"""The answers of this process's `jax` to a program of a hunt, and how exact they are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A program, and what each of its names is worth."""
+    """A program, and the value of each of its names."""
 
     program: Program
     leaves: Mapping[str, Leaf]
@@ -38,8 +38,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """How far jax's own answer is from one with 64 bits, how far it moves by a rounding, and what
-    jax says to each statement alone: XLA compiles a few programs wrongly, and some not at all."""
+    """How far jax's own answer is from one in 64 bits, how far a rounding moves it, and what
+    it answers to each statement alone: XLA compiles a few programs wrongly, and some not at all."""
 
     error: np.ndarray | None
     spread: np.ndarray | None
@@ -112,7 +112,7 @@ def _neighbour(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def widest(x: np.ndarray) -> np.ndarray:
-    """The numbers with 64 bits, so that differences can be taken."""
+    """The numbers in 64 bits, so that differences can be taken."""
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
@@ -127,7 +127,7 @@ def apart(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def drawn(seeds: Sequence[int]) -> list[Answered]:
-    """The programs of seeds that have statements."""
+    """The programs of these seeds that have statements."""
     answers_of_seeds = [_answered(draw(seed)) for seed in seeds]
     return [a for a in answers_of_seeds if a is not None and a.program.statements]
 

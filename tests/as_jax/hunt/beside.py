@@ -1,10 +1,10 @@
-"""Programs of seeds beside jax: where rune's answer is another, and the lines that show it.
+"""Compares programs with jax: where rune answers differently, and the lines that show it.
 
     python -m rune.as_jax -m tests.as_jax.hunt.beside PYTHON FIRST COUNT     an interpreter with jax
 
-Each statement is run on jax's own bits, so that a difference belongs to it alone; then the program
-is compiled as a whole. Answers that differ by more than a few roundings are put to jax again, with
-64 bits and with arguments moved by a rounding: what jax itself does not know is no difference.
+Each statement is run on jax's own bits, so that a difference is due to it alone; then the program
+is compiled as a whole. Where answers differ by more than a few roundings, jax is asked again, in 64
+bits and for arguments moved by a rounding: where jax's own answer is uncertain, nothing counts.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ FAST = "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0 --
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A name of a program that rune answers otherwise, the smallest program of it, and how."""
+    """A name of a program whose value differs, the smallest program that shows it, and how."""
 
     program: Program
     name: str
@@ -85,7 +85,7 @@ class Difference:
 
     @property
     def is_deliberate(self) -> bool:
-        """Whether the guide says so."""
+        """Whether the guide lists it."""
         texts = "\n".join(s.text for s in self.program.statements)
         return any(re.search(line, texts) and re.search(words, self.message) for line, words, _ in DELIBERATE)
 
@@ -96,7 +96,7 @@ class Difference:
 
 
 def differences(answer: Answered, share: float = 1.0) -> list[Difference]:
-    """Where this process answers otherwise, one statement at a time and as a whole.
+    """Where this process answers differently, one statement at a time and as a whole.
 
     share: of the tolerance, as where answers are stored for other processors.
     """
@@ -145,7 +145,7 @@ def _whole(answer: Answered, share: float) -> Iterator[Difference]:
 
 
 def _inherited(program: Program, statement: Statement, name: str, values: Mapping[str, Any], reply: Leaf) -> bool:
-    """Whether the statement alone makes this of the operands that were computed with it."""
+    """Whether the statement alone gives this value for the operands that were computed with it."""
     types = reply.bits.dtype, reply.bits.shape
     alone = Program(program.seed, {n: values[n] for n in statement.operands}, (statement,), program.x64)
     repetition = step_by_step(alone, alone.arguments)[name].bits
@@ -171,7 +171,7 @@ def _closure(program: Program, name: str) -> Program:
 
 
 def _alone(answer: Answered, statement: Statement) -> Program:
-    """One statement as a program; what it reads are arguments."""
+    """One statement as a program whose arguments are what it reads."""
     program = answer.program
     known = {**program.arguments, **{n: x.bits for n, x in answer.leaves.items()}}
     arguments = {n: known[n] for n in statement.operands if n in known}
@@ -187,7 +187,7 @@ def _refusal(error: Exception) -> str:
 
 
 def difference(expected: Leaf, actual: Leaf, statement: Statement, unit: float, share: float = 1.0) -> str:
-    """Where an answer is another than jax's, by more than a few roundings; nothing if it is not.
+    """Where an answer differs from jax's by more than a few roundings; empty if it does not.
 
     unit: the coarsest rounding of the program. share: of the tolerance.
     """
@@ -209,7 +209,7 @@ def coarsest(program: Program, statement: Statement) -> float:
 
 
 def tolerance(expected: np.ndarray, kind: str, unit: float) -> np.ndarray:
-    """How far each element may lie from the expected one."""
+    """How far each element may be from the expected one."""
     if expected.dtype.kind in "biu":
         return np.zeros(expected.shape)
     unit = max(unit, float(ml_dtypes.finfo(expected.dtype).eps))
@@ -285,7 +285,7 @@ def _run(python: str, *words: str) -> None:
 
 
 def hunt(python: str, first: int, count: int, tell: Callable[[object], None] = print) -> list[Difference]:
-    """Run programs of seeds beside jax, and tell each difference."""
+    """Compare the programs of these seeds with jax, and report each difference."""
     answers_of_jax = drawn_by(python, first, count)
     certain_differences = certain(python, [d for a in answers_of_jax for d in differences(a)])
     for d in certain_differences:

@@ -70,7 +70,7 @@ def _shape(w: Writer, pool: list[int]) -> tuple[int, ...]:
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype_name: str, manner: str) -> np.ndarray:
-    """Values of a manner: gentle, whole, with extremes, with many equal ones, of any magnitude."""
+    """Values of one kind: gentle, whole, with extremes, with many equal ones, of any magnitude."""
     dtype = np.dtype(ml_dtypes.bfloat16 if dtype_name == "bfloat16" else dtype_name)
     if dtype.kind == "c":
         parts = [numbers(rng, shape, "float32", manner) for _ in range(2)]

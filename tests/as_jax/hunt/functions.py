@@ -150,7 +150,7 @@ def _choices(w: Writer, args: Sequence[Type], is_smooth: bool, links: Sequence[L
 
 
 def transformed_function(w: Writer, is_smooth: bool) -> bool:
-    """Define a function on values there are, and call it through a chain."""
+    """Define a function on existing values, and call it through a chain."""
     kinds = "f" if is_smooth else "biuf"
     fit = [n for n, x in w.values.items() if kind_of(x) in kinds and x.size <= 3000]
     if not fit:
@@ -180,7 +180,7 @@ def _word(link: Link) -> str:
 
 
 def _body(w: Writer, links: Sequence[Link], prefix: str, arity: int, is_smooth: bool) -> list[str] | None:
-    """Lines of the function inside of a chain, or None where nothing could be written."""
+    """The lines of the function inside a chain; None if nothing could be written."""
     axes = dict(link.axis for link in links if link.axis)
     inner = Writer(w.rng, w.x64, lanes=axes, prefix=prefix)
     for k, x in enumerate(links[-1].args):

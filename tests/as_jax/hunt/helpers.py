@@ -14,13 +14,13 @@ WAVES = (0.7, 1.3, 0.4)
 
 
 def invertible(x: Any) -> Any:
-    """A well-conditioned square matrix of the elements of one that need not be."""
+    """A well-conditioned square matrix, made from the elements of any square matrix."""
     n = min(*x.shape[-2:], 6)
     return jnp.tanh(x[..., :n, :n]) + (n + 1) * jnp.eye(n, dtype=x.dtype)
 
 
 def positive(x: Any) -> Any:
-    """A symmetric positive-definite matrix with eigenvalues that are apart."""
+    """A symmetric positive-definite matrix whose eigenvalues are well separated."""
     a = invertible(x)
     return a @ a.swapaxes(-1, -2) + jnp.diag(jnp.arange(a.shape[-1]) * 9.0).astype(a.dtype)
 
@@ -31,13 +31,13 @@ def floating(tree: Any) -> list[Any]:
 
 
 def total(tree: Any) -> Any:
-    """One number of every leaf that has derivatives, none of whose elements weigh alike."""
+    """A weighted sum of all leaves that have derivatives; no two weights are equal."""
     terms = [jnp.sum(jnp.sin(WAVES[k % 3] * y.astype(float) + 0.1)) for k, y in enumerate(floating(tree))]
     return sum(terms, start=jnp.zeros((), float))
 
 
 def scalar(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function whose one result is the total."""
+    """The function whose only result is the `total` of its results."""
     return lambda *args: total(function(*args))
 
 
@@ -53,13 +53,13 @@ def flat(leaves: Sequence[Any]) -> Any:
 
 
 def onto(carry: Any, tree: Any) -> Any:
-    """The carry moved by what was computed, with its own shape and dtype."""
+    """The carry plus a number computed from the tree; its shape and dtype are unchanged."""
     move = sum((jnp.tanh(jnp.mean(y.astype(float))) for y in floating(tree) if y.size), start=jnp.zeros((), float))
     return (carry * 0.5 + move).astype(carry.dtype)
 
 
 def with_own_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its derivative said again, three times as large."""
+    """The function with a custom derivative, three times as large as its own."""
     operation = jax.custom_jvp(function)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -71,7 +71,7 @@ def with_own_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_own_vjp(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a derivative rule of its own, which negates."""
+    """The function with a custom derivative, the negative of its own."""
     operation = jax.custom_vjp(function)
 
     def backward(args: Sequence[Any], cotangent: Any) -> Any:

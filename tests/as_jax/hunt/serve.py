@@ -1,4 +1,4 @@
-"""The part of a hunt that an interpreter with jax does, from file to file.
+"""The part of a hunt that runs in an interpreter with jax; it reads and writes files.
 
 python -m tests.as_jax.hunt.serve draw FIRST COUNT FILE     programs of seeds, with answers
 python -m tests.as_jax.hunt.serve doubt FILE                how exact the answers in doubt are

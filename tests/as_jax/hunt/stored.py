@@ -1,9 +1,8 @@
-"""Programs of a hunt with jax's answers, stored: what a machine without jax holds rune against.
+"""Programs of a hunt with jax's answers, stored for machines without jax.
 
     python -m rune.as_jax -m tests.as_jax.hunt.stored PYTHON      an interpreter with jax
 
-One file of NumPy's has the texts as JSON and all numbers as one row of bytes.
-"""
+One NumPy file has the texts as JSON, and all numbers as one row of bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ SHARE = 0.25  # of the tolerance, as another processor rounds otherwise
 
 
 def store(python: str) -> None:
-    """Write down small programs that rune answers as jax does."""
+    """Store small programs that rune answers as jax does."""
     selection: list[Answered] = []
     first = FIRST
     while len(selection) < WANTED:
@@ -43,7 +42,7 @@ def _save(selection: Sequence[Answered]) -> None:
 
 
 def size_bytes(answer: Answered) -> int:
-    """What the numbers of a program take."""
+    """The bytes of a program's numbers."""
     return sum(x.nbytes for x in _arrays(answer))
 
 
@@ -61,7 +60,7 @@ def _entry(answer: Answered) -> tuple[list[object], bytes]:
 
 
 def stored() -> list[Answered]:
-    """Every program that is stored, and its answers."""
+    """Every stored program, with its answers."""
     with np.load(ANSWERS) as file:
         texts, numbers = json.loads(str(file["texts"])), file["numbers"].tobytes()
     return list(_programs(texts, numbers))

@@ -1,7 +1,7 @@
 """Templates of single lines, by kind: the public API with arguments that few programs name.
 
-What braces and «» mean is said in writer.py. A line that jax refuses for the values at hand is
-drawn again, so that templates need not be valid for all of them.
+writer.py explains braces and «». If jax refuses a line for the values at hand, another one is
+drawn, so templates need not be valid for all values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A program of a hunt as a value: arguments, and statements of Python, each of which binds names.
 
 A statement may be a block that defines functions first. This file and its neighbours that write
-programs import `jax` alone: what a program asks for is decided where jax runs, never by rune.
+programs import `jax` alone, so that programs are drawn by jax and never depend on rune.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = re.compile(r"\bv\d+\b")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Lines that bind these names, and the way in which they were written."""
+    """Lines that bind these names, and the kind of rule that wrote them."""
 
     names: tuple[str, ...]
     text: str
@@ -69,7 +69,7 @@ def function(source: str, name: str = "f") -> Callable[..., Any]:
 
 
 def bound(statement: Statement, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What one statement binds, where its operands have these values."""
+    """The values that a statement binds, for these values of its operands."""
     namespace: dict[str, Any] = {**NAMES, **values}
     exec(compiled(statement.text), namespace)
     return {name: namespace[name] for name in statement.names}

@@ -1,6 +1,6 @@
-"""A program in the making: names with values, and templates of lines that are filled with them.
+"""Writes a program line by line: templates are filled with the names of earlier values.
 
-In a template, «a|b» is one of several texts, and what stands in braces is filled in:
+In a template, «a|b» is one of several texts, and braces are holes to be filled:
 
     {x:if2}   a value with integers or floats and at least two axes; {x} again is the same value
     {z:f}     another value, of any shape;  {y:f} one of x's shape;  {yb:f} one that broadcasts to x
@@ -36,7 +36,7 @@ Type = jax.ShapeDtypeStruct
 
 
 class NoSuchValue(Exception):
-    """No value fits a hole of a template."""
+    """Raised if no value fits a hole of a template."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Writer(Chance):
         return f"{self.prefix}{len(self.values)}"
 
     def add(self, template: str, kind: str) -> bool:
-        """Fill a template and bind what it says; whether jax takes it."""
+        """Fill a template and add it as a statement. Returns whether jax accepts it."""
         try:
             expression = self.filled(template)
         except NoSuchValue:
@@ -84,7 +84,7 @@ class Writer(Chance):
         return True
 
     def _types(self, statement: Statement) -> dict[str, Any]:
-        """The types of what it binds; of a lane, within named axes."""
+        """The types of the values that it binds; those of one lane, within named axes."""
 
         def run(values: Any) -> dict[str, Any]:
             return bound(statement, values)

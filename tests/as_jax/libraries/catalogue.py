@@ -1,10 +1,9 @@
-"""The libraries that are tried, from libraries.toml; prints what pip has to install for them.
+"""The libraries that rune is tried on, from libraries.toml; prints what pip must install for them.
 
     python tests/as_jax/libraries/catalogue.py > requirements.txt
     pip install --no-deps -r requirements.txt
 
-With names, for these alone; `sample` means those whose examples run in every run of the tests.
-"""
+With names, for these only; `sample` means those whose examples run in every run of the tests."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ SAMPLE = tuple(name for name, library in LIBRARIES.items() if library.is_in_samp
 
 
 def requirements(names: Iterable[str]) -> list[str]:
-    """The distributions that these libraries stand on, each with its version."""
+    """The distributions that these libraries depend on, each with its version."""
     return sorted({f"{distribution}=={VERSIONS[distribution]}" for name in names for distribution in _closure(name)})
 
 

@@ -25,7 +25,7 @@ def _search(name, steps=6, **options):
 
 
 def _evolve(name, steps=5):
-    """The fitness and the last population of an algorithm that keeps one."""
+    """The fitness and the last population of an algorithm with a population."""
     algorithm = algorithms[name](population_size=12, solution=jnp.zeros(4))
     params = algorithm.default_params
     population = jax.random.normal(KEY, (12, 4))

@@ -8,7 +8,7 @@ KEY = jax.random.key(0)
 
 
 def _rollout(name, steps=9):
-    """What is seen, earned and ended in the steps of an episode of random actions."""
+    """Observations, rewards and ends of the steps of an episode of random actions."""
     env, params = gymnax.make(name)
     observation, state = env.reset(KEY, params)
 

@@ -1,4 +1,4 @@
-"""A library's own tests, out of its sdist, run on rune; failures are held against a list.
+"""Runs a library's own tests, from its sdist, on rune; failures are compared with a list.
 
 `failures/<library>.txt` has a line for each test known to fail, `module.Class::test  # why`;
 a name may end in `*`.
@@ -22,14 +22,14 @@ SEVERITY = ("skipped", "passed", "failed")
 
 @dataclass(frozen=True)
 class Results:
-    """How a library's own tests ended, by their names."""
+    """The outcome of a library's own tests, by name."""
 
     passes: tuple[str, ...]
     failures: tuple[str, ...]
     skips: tuple[str, ...]
 
     def unknown(self, known: dict[str, str]) -> list[str]:
-        """The failures that nobody has explained."""
+        """The failures without an explanation."""
         return [name for name in self.failures if not any(_is_named(name, k) for k in known)]
 
 
@@ -111,7 +111,7 @@ def merged(reports: Iterable[Mapping[str, str]]) -> Results:
 
 
 def read(report: Path) -> dict[str, str]:
-    """How each test ended, in a report of pytest's as JUnit writes them: the worst of its parts."""
+    """The outcome of each test in a JUnit report of pytest: the worst of its parts."""
     outcomes: dict[str, str] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"

@@ -1,14 +1,14 @@
-"""Examples of libraries written for JAX: what jax answers is stored, and rune has to answer it too.
+"""Examples of libraries written for JAX: jax's answers are stored, and rune has to give the same.
 
 `<library>_examples.py`, and `<library>_examples_further.py` where one file would be long, has small
-functions without arguments; each returns a tree of arrays and numbers. They import `jax` and the
-library alone, so that a process with jax and one with rune's as_jax run them alike.
+functions without arguments; each returns a tree of arrays and numbers. They import only `jax` and
+the library, so they run alike in a process with jax and in one with rune's as_jax.
 
     python tests/as_jax/libraries/run.py store optax chex                       with jax installed
     python -m rune.as_jax tests/as_jax/libraries/run.py compare optax chex      with rune
 
-Beside its functions such a module may have two tables by their names: TOLERANCES, of (rtol, why)
-where DEFAULT_RTOL is too narrow, and DIFFERENCES, of why rune answers otherwise.
+Such a module may also have two tables by the names of functions: TOLERANCES, (rtol, reason) where
+DEFAULT_RTOL is too narrow, and DIFFERENCES, the reason why rune answers differently.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ USAGE = "usage: run.py (store | compare) library..."
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one example; `message` is empty if rune's answer is jax's."""
+    """The outcome of one example; `message` is empty if rune answers as jax does."""
 
     library: str
     example: str
@@ -96,7 +96,7 @@ def path_of(library: str) -> Path:
 
 
 def store(library: str) -> None:
-    """Write down what the jax of this process answers."""
+    """Store the answers of this process's jax."""
     results: dict[str, dict[str, np.ndarray]] = {}
     for name, function in examples(library).items():
         try:
@@ -111,7 +111,7 @@ def store(library: str) -> None:
 
 
 def stored(library: str) -> dict[str, dict[str, np.ndarray]]:
-    """What jax answers to each example of a library."""
+    """jax's answer to each example of a library."""
     answers: dict[str, dict[str, np.ndarray]] = {}
     with np.load(path_of(library)) as file:
         for key in file.files:
@@ -125,7 +125,7 @@ def rtol_of(library: str, example: str) -> float:
 
 
 def difference(actual: dict[str, np.ndarray], expected: dict[str, np.ndarray], rtol: float) -> str:
-    """Say where results differ by more than `rtol` of the largest number of their array."""
+    """Where results differ by more than `rtol` of the largest number of their array; or empty."""
     if actual.keys() != expected.keys():
         return f"results {sorted(actual)}, expected {sorted(expected)}"
     pairs = ((path, actual[path], expected[path]) for path in expected)
@@ -147,7 +147,7 @@ def _short(array: np.ndarray) -> str:
 
 
 def compare(library: str) -> list[Outcome]:
-    """Run every example of a library, and hold the answers against jax's."""
+    """Run every example of a library, and compare the answers with jax's."""
     expected, functions = stored(library), examples(library)
     assert expected.keys() == functions.keys(), f"{library}: store again, {expected.keys() ^ functions.keys()} differ"
     explanations = table(library, "DIFFERENCES")

@@ -1,9 +1,9 @@
-"""Try libraries on rune: their examples, and their own tests; write the table of the guide.
+"""Tries libraries on rune, by their examples and their own tests, and writes the guide's table.
 
     ./scripts/libraries [library...]
 
-Without names all of libraries.toml are tried, but for own tests that take hours. What was not run
-stays in the table as it was.
+Without names, all libraries of libraries.toml are tried, except for own tests that take hours.
+Figures that were not measured again stay in the table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIMIT_S = 3600
 
 @dataclass(frozen=True)
 class Row:
-    """What a library showed, as the table has it."""
+    """The results of a library, as the table shows them."""
 
     title: str
     version: str
@@ -37,20 +37,20 @@ class Row:
     tests: str | None  # None: not run
 
     def text(self, before: str) -> str:
-        """The row, in place of another."""
+        """The text of the row, which replaces another."""
         tests = before.split("|")[4].strip() if self.tests is None else self.tests
         return f"| {self.title} | {self.version} | {self.examples} | {tests} |"
 
 
 def attempt(library: Library, sources: Path, is_named: bool) -> tuple[Row, bool]:
-    """Run what there is for a library; its row, and whether every failure is explained."""
+    """Run a library's examples and own tests; its row, and whether all failures are explained."""
     examples, is_explained = run_examples(library)
     tests, is_known = (None, True) if library.only_by_name and not is_named else run_own_tests(library, sources)
     return Row(library.title, VERSIONS[library.distribution], examples, tests), is_explained and is_known
 
 
 def run_examples(library: Library) -> tuple[str, bool]:
-    """Count the examples that answer as jax does, in a process of their own."""
+    """Count the examples that answer as jax does, in a separate process."""
     command = [sys.executable, "-m", "rune.as_jax", str(HERE / "run.py"), "compare", library.name]
     process = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=False)
     print(process.stdout)
@@ -59,7 +59,7 @@ def run_examples(library: Library) -> tuple[str, bool]:
 
 
 def run_own_tests(library: Library, sources: Path) -> tuple[str, bool]:
-    """Count the tests of a library's sdist that pass; what skips itself is not counted."""
+    """Count the tests of a library's sdist that pass; skipped ones do not count."""
     if not library.tests:
         return "its sdist has none", True
     folder = fetch(f"{library.distribution}=={VERSIONS[library.distribution]}", sources)

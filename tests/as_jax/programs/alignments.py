@@ -156,7 +156,7 @@ def drafts_and_beams():
 
 
 def lists_of_numbers_beside_data():
-    """Which dtype a list has that mixes Python numbers, NumPy's scalars and arrays."""
+    """The dtypes of lists that mix Python numbers, NumPy scalars and arrays."""
     scalars = {
         "f16": np.float16(1),
         "bf16": jnp.bfloat16(1),
@@ -177,7 +177,7 @@ def lists_of_numbers_beside_data():
 
 
 def writes_past_both_ends():
-    """What put, put_along_axis, bincount and .at do with positions outside, by mode."""
+    """put, put_along_axis, bincount and .at at positions outside the array, in each mode."""
     x = jnp.arange(5.0)
     numbers = jnp.array([10.0, 20.0, 30.0])
     positions = [(0, 1, 9), (0, 4, 9), (0, -1, 2), (0, -9, 1), (-9, 0, 1), (9, 4, 1), (-6, 1, 2)]

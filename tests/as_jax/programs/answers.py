@@ -1,13 +1,12 @@
-"""Whole programs as strangers write them, and what jax answers to each.
+"""Whole programs as strangers write them, and jax's answers to them.
 
 The modules beside this one have functions without arguments; each returns a tree of arrays. They
-import `jax` alone, so that a process with jax and one with rune's as_jax run them alike.
+import only `jax`, so they run alike in a process with jax and in one with rune's as_jax.
 
     python -m tests.as_jax.programs.answers store                      with jax 0.10.2 installed
     python -m rune.as_jax -m tests.as_jax.programs.answers compare     with rune
 
-RUNE_DEVICE=opencl:0 and its like compare what another executor answers.
-"""
+RUNE_DEVICE=opencl:0, say, compares the answers of another executor."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def programs() -> dict[str, Callable[[], Any]]:
 
 
 def answers() -> dict[str, dict[str, np.ndarray]]:
-    """What jax answered to each program, by the paths of its results."""
+    """jax's answer to each program, by the paths of its results."""
     by_program: dict[str, dict[str, np.ndarray]] = {}
     with np.load(ANSWERS) as file:
         for key in file.files:
@@ -52,7 +51,7 @@ def answers() -> dict[str, dict[str, np.ndarray]]:
 
 
 def store() -> None:
-    """Write down what the jax of this process answers."""
+    """Store the answers of this process's jax."""
     results = {name: leaves(program()) for name, program in programs().items()}
     entries: dict[str, Any] = {f"{name}|{path}": x for name, flat in results.items() for path, x in flat.items()}
     np.savez_compressed(ANSWERS, **entries)
@@ -60,7 +59,7 @@ def store() -> None:
 
 
 def compare() -> bool:
-    """Print what differs from jax's answers, program by program; whether all is the same."""
+    """Print the differences from jax's answers, by program. Returns whether there are none."""
     expected, is_same = answers(), True
     for name, program in programs().items():
         message = _deviation(program, expected[name])
@@ -70,7 +69,7 @@ def compare() -> bool:
 
 
 def _deviation(program: Callable[[], Any], expected: dict[str, np.ndarray]) -> str:
-    """How results differ from jax's, or the error that a program ends with; empty if they agree."""
+    """How results differ from jax's, or the error that ends the program; empty if they agree."""
     try:
         return difference(leaves(program()), expected, DEFAULT_RTOL)
     except Exception as error:  # of any kind: the programs after this one are compared, too

@@ -1,4 +1,4 @@
-"""Whole programs of people who look at the machine: callbacks, exports, prints."""
+"""Whole programs with callbacks, exports and prints."""
 
 import contextlib
 import functools
@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def _said(f):
-    """What a function prints, and what it returns."""
+    """The output of a function, and its result."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         result = f()

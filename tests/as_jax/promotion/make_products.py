@@ -1,4 +1,4 @@
-"""Store the dtypes and values of products of two dtypes, as jax 0.10.2 gives them.
+"""Store the dtypes and values of products of two dtypes in jax 0.10.2.
 
     python -m tests.as_jax.promotion.make_products > products_jax_0_10_2.txt
 
@@ -19,7 +19,7 @@ bool int4 int8 int16 int32 uint8 uint16 uint32 float8_e4m3fn float8_e5m2 bfloat1
 
 
 def line(a: str, b: str) -> str:
-    """Both products of two threes by two threes, which have to be one."""
+    """The product of two threes by two threes by both functions, which must agree."""
     x, y = jnp.full((1, 2), 3, a), jnp.full((1, 2, 1), 3, b)
     plain = lax.dot_general(x[0], y[0, :, 0], (((0,), (0,)), ((), ())))
     ragged = lax.ragged_dot(x, y, jnp.array([1]))[0, 0]

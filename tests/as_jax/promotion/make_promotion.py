@@ -35,7 +35,7 @@ def text(x: Any) -> str:
 
 
 def line(is_wide: bool, a: str, b: str) -> str:
-    """What the sum of two operands is."""
+    """The dtype of the sum of two operands."""
     try:
         result = text(jnp.add(operand(a), operand(b)))
     except ValueError:  # JAX's and rune's class for dtypes that do not meet, and its base

@@ -1,4 +1,4 @@
-"""Store which derivatives of jax 0.10.2 are weak: of Python numbers, and through each construct.
+"""Store which derivatives are weak in jax 0.10.2: of Python numbers, through each construct.
 
     python -m tests.as_jax.promotion.make_weak_derivatives > weak_derivatives_jax_0_10_2.txt
 
@@ -61,7 +61,7 @@ jax.hessian(jnp.sin)(2.0)
 
 
 def line(call: str) -> str:
-    """The expression, and the dtypes that it gives."""
+    """The expression, and the dtypes of its leaves."""
     s, v, h = jnp.float32(3), jnp.arange(3.0), jnp.bfloat16(3)
     names: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "grad": jax.grad, "np": np}
     leaves = jax.tree.leaves(eval(call, {**names, "s": s, "v": v, "h": h}))

@@ -1,11 +1,11 @@
-"""The dtypes of results, weak or not, of whole rooms of functions for an argument of every dtype.
+"""The dtypes and weakness of the results of whole modules, for an argument of every dtype.
 
     python -m tests.as_jax.promotion.results      with jax 0.10.2 installed: writes its answers
 
-The calls stand in results.txt, with the argument `x`: an array [4,4] of each dtype, a weak one, or
-a Python number. What they give stands in results_jax_0_10_2.txt, with 64 bits as the default and
-without: under the calls that answer alike, a line for each width, `on: float32*=float int*, ...`
-for "float32, weak, of a Python float and of a weak integer". Of what JAX refuses there is nothing.
+results.txt has the calls, with the argument `x`: an array [4,4] of each dtype, a weak one, or a
+Python number. results_jax_0_10_2.txt has their results, with 64 bits as the default and without:
+under calls with the same answers, a line for each width, `on: float32*=float int*, ...` for "weak
+float32, of a Python float and of a weak integer". Calls that JAX refuses have no entry.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ NAMES = {
 
 
 def operands(is_wide: bool) -> list[str]:
-    """The names of the arguments; those of 64 bits where they are the default."""
+    """The names of the arguments, with those of 64 bits if they are the default."""
     return [*NARROW, *(WIDE if is_wide else ()), *WEAK, *NUMBERS]
 
 
 def result(function: Any, operand: str) -> str | None:
-    """The dtypes of the results, or None where the argument is refused."""
+    """The dtypes of the results; None if the argument is refused."""
     try:
         if operand in NUMBERS:
             out = jax.eval_shape(lambda: function(NUMBERS[operand]))
@@ -61,7 +61,7 @@ def result(function: Any, operand: str) -> str | None:
 
 
 def answers(call: str) -> tuple[str, str]:
-    """What a call gives without and with 64 bits, by results."""
+    """The operands of a call by its results, without and with 64 bits."""
     return tuple(f"{'on' if w else 'off'}: {_of_width(call, w)}" for w in (False, True))  # pyright: ignore
 
 
@@ -77,7 +77,7 @@ def _of_width(call: str, is_wide: bool) -> str:
 
 
 def stored() -> Iterator[tuple[str, bool, str, str]]:
-    """Call, whether 64 bits are the default, operand, and the dtypes of the results."""
+    """Each call, whether 64 bits are the default, the operand, and the dtypes of the results."""
     for block in ANSWERS.read_text().split("\n\n"):
         *calls, off, on = block.splitlines()
         for is_wide, line in ((False, off), (True, on)):

@@ -1,4 +1,4 @@
-"""Products of operands of two dtypes are those of jax 0.10.2, where nothing is promoted."""
+"""Products of operands of two dtypes, which jax 0.10.2 does not promote, have its dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands of different dtypes meet where they meet in jax 0.10.2, and Python's numbers do."""
+"""Operands of different dtypes, and Python's numbers, are promoted as in jax 0.10.2."""
 
 from __future__ import annotations
 

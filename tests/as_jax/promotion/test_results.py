@@ -1,8 +1,8 @@
 """Results have the dtypes of jax 0.10.2, weak or not, for arguments of every dtype.
 
-A run tries a share of the calls; RUNE_TEST_WHOLE=1 tries all. What differs stands in
-results_differences.txt, under the reason: `how: call`, where `how` is "dtype", "weak" (alike but
-for weakness) or "refused", and the call a pattern.
+A run tries a share of the calls; RUNE_TEST_WHOLE=1 tries all. results_differences.txt lists the
+differences under their reasons: `how: call`, where `how` is "dtype", "weak" (equal except for
+weakness) or "refused", and the call is a pattern.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DIFFERENCES = [tuple(line.split(": ", 1)) for line in LINES if line and line[0] 
 
 
 def differences() -> Iterator[tuple[str, str, str]]:
-    """How a call differs, the call, and the operand with both answers."""
+    """For each difference: its kind, the call, and the operand with both answers."""
     for is_wide in (False, True):
         with jax.enable_x64(is_wide):
             for call, width, operand, reference in stored():
@@ -34,7 +34,7 @@ def differences() -> Iterator[tuple[str, str, str]]:
 
 
 def _plain(answer: str | None) -> str | None:
-    """Without the weakness of bools, which says nothing."""
+    """The answer without the weakness of bools, which has no meaning."""
     return answer and answer.replace("bool*", "bool")
 
 

@@ -1,4 +1,4 @@
-"""Derivatives with respect to a Python number are weak, whatever they go through, as in JAX."""
+"""Derivatives with respect to a Python number are weak through every construct, as in JAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results have the dtypes of jax 0.10.2, whatever width is the default."""
+"""Results have the dtypes of jax 0.10.2, with either default width."""
 
 from __future__ import annotations
 

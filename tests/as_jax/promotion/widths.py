@@ -1,4 +1,4 @@
-"""The dtypes of results that no argument decides alone, with 64 bits as the default and without.
+"""The dtypes of results that depend on the default width, with 64 bits and without.
 
 python -m tests.as_jax.promotion.widths      with jax 0.10.2 installed: writes its answers
 """

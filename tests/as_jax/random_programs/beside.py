@@ -1,4 +1,4 @@
-"""A random program beside JAX: the same values, shapes, dtypes and weak types, within rounding."""
+"""Compares a random program with JAX: values within rounding, shapes, dtypes and weak types."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ SPREAD = 30.0  # how often the change by a rounding of the arguments two answers
 
 @dataclass(frozen=True)
 class Peer:
-    """A process with jax, of this interpreter."""
+    """A process that runs an interpreter with jax."""
 
     python: str
     process: subprocess.Popen[bytes]
 
     def answer(self, query: Question) -> Answer:
-        """What jax answers."""
+        """jax's answer."""
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -55,7 +55,7 @@ class Peer:
 
 @contextmanager
 def peer(python: str) -> Iterator[Peer]:
-    """A process of an interpreter that has jax, for a block."""
+    """A process of an interpreter with jax, which ends with the block."""
     with subprocess.Popen(
         [python, "-W", "ignore", str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -65,7 +65,7 @@ def peer(python: str) -> Iterator[Peer]:
 
 
 def ways(jax_process: Peer) -> tuple[Way, ...]:
-    """Every form of a call beside this process, and what rune refuses."""
+    """The checks of a program: every way to call it, and the steps that rune refuses."""
 
     def beside(form: Form) -> Callable[[Program, int], None]:
         return lambda program, seed: compare(jax_process, program, seed, form)
@@ -79,7 +79,7 @@ def ways(jax_process: Peer) -> tuple[Way, ...]:
 
 
 def compare(jax_process: Peer, program: Program, seed: int, form: Form) -> None:
-    """Raise where rune answers otherwise than jax; what jax refuses may be anything."""
+    """Raise if rune answers differently from jax. If jax refuses, any answer is accepted."""
     query = question(program, seed, form)
     actual = answer(query)
     expected = jax_process.answer(replace(query, is_eager=bool(actual.error)))
@@ -92,7 +92,7 @@ def compare(jax_process: Peer, program: Program, seed: int, form: Form) -> None:
 
 
 def refused_alike(jax_process: Peer, program: Program, seed: int) -> None:
-    """Raise where jax answers a step that rune refuses outside of any transformation."""
+    """Raise if jax answers a step that rune refuses outside of all transformations."""
     rng = np.random.default_rng(seed + 1)
     env = {i.name: jnp.asarray(i.draw(rng)) for i in program.inputs}
     for step in program.steps:
@@ -107,7 +107,7 @@ def refused_alike(jax_process: Peer, program: Program, seed: int) -> None:
 
 
 def difference(expected: Answer, actual: Answer, query: Question) -> str:
-    """Where rune's answer is another than jax's; nothing if jax refuses, or if it is the same."""
+    """Where rune's answer differs from jax's; empty if jax refuses, or if they agree."""
     if expected.error:
         return ""
     if actual.error:
@@ -125,7 +125,7 @@ def difference(expected: Answer, actual: Answer, query: Question) -> str:
 
 
 def _types(result: Answer, query: Question) -> list[str]:
-    """Dtypes and shapes; which are weak as well, but for derivatives (docs/decisions/0089)."""
+    """Dtypes, shapes and weakness, except that of derivatives (docs/decisions/0089)."""
     weakness = not (DERIVATIVE.search(query.source) or OTHERWISE.search(query.source))
     return [
         f"{v.dtype.name}{list(v.shape)}{' weak' * (weak and weakness and v.dtype.kind != 'b')}"
@@ -134,7 +134,7 @@ def _types(result: Answer, query: Question) -> list[str]:
 
 
 def _rounding(value: np.ndarray, query: Question) -> float:
-    """How far apart values may lie: whatever passed through a half is as coarse as it."""
+    """How far apart values may be: a value that passed through a half type is as coarse as that."""
     if value.dtype.name not in ROUNDING:
         return 0.0
     names = [value.dtype.name, *(a.dtype.name for a in query.arguments), *COARSE.findall(query.source)]

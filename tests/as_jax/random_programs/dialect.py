@@ -1,7 +1,7 @@
-"""What a random program may name, and what the `jax` of this process answers to one.
+"""The names that a random program may use, and the answer of this process's `jax` to one.
 
-This file imports `jax` alone, so that jax and as_jax run it alike. As
-a script it serves: it reads questions from its input and writes answers, both pickled.
+This file imports only `jax`, so that jax and as_jax run it alike. As a script it is a server: it
+reads questions from its input and writes answers, both pickled.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def with_jvp(f: Callable[..., Any], rule: Callable[..., Any], **options: Any) ->
 
 
 def with_vjp(f: Callable[..., Any], forward: Any, backward: Any, **options: Any) -> Callable[..., Any]:
-    """The function with these two halves of a derivative."""
+    """The function with this forward and this backward rule."""
     g = jax.custom_vjp(f, **options)
     g.defvjp(forward, backward)
     return g
 
 
 def along(tree: Any) -> Any:
-    """A tangent or cotangent for each leaf, no two elements alike."""
+    """A tangent or cotangent for each leaf; no two elements are equal."""
     return jax.tree.map(_direction, tree)
 
 
@@ -79,7 +79,7 @@ def smooth(f: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int]) -
 
 
 def total(g: Callable[..., Any]) -> Callable[..., Any]:
-    """One real number of all results."""
+    """A real number that depends on all results."""
 
     def h(*xs: Any) -> Any:
         parts = (p for y in g(*xs) for p in ((y.real, y.imag) if jnp.iscomplexobj(y) else (y,)))
@@ -105,7 +105,7 @@ NAMES: Mapping[str, Any] = {
 
 
 def answer(question: Question, wrap: Callable[..., Any] = lambda run: run) -> Answer:
-    """What the program of the question returns; `wrap` is put around all of it."""
+    """The result of the question's program; `wrap` is applied to all of it."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"), jax.enable_x64(question.x64):
             warnings.simplefilter("ignore")
@@ -118,8 +118,8 @@ def answer(question: Question, wrap: Callable[..., Any] = lambda run: run) -> An
 
 
 def answer_quickly(question: Question) -> Answer:
-    """The same as one compiled program, cheaper than its operations one by one; eagerly
-    where that is asked for, or values decide what the program is."""
+    """The same as one compiled program, which is cheaper than operations one by one; eagerly if
+    that is asked for, or if values decide what the program is."""
     quick = Answer(error="eager") if question.is_eager else answer(question, jax.jit)
     return answer(question) if quick.error else quick
 

@@ -1,4 +1,4 @@
-"""The random program of a seed, as users of JAX write them: tests/fuzzing's rules and more."""
+"""The random program of a seed, as users of JAX write it, by rules of tests/fuzzing and more."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HALF = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128"
 
 @dataclass(slots=True)
 class JaxMaker(Maker):
-    """A program in JAX's names; without 64 bits where those are not the default."""
+    """A program in JAX's names; without 64-bit dtypes if these are not the default."""
 
     x64: bool = False
 
@@ -73,7 +73,7 @@ def has_wide_numbers(seed: int) -> bool:
 
 
 def maker_of(seed: int, steps: int = 0) -> JaxMaker:
-    """The program of a seed in the making, with so many steps if as many can be added."""
+    """The maker of a seed's program, with this number of steps if so many can be added."""
     rng = np.random.default_rng(seed)
     values, x64 = str(rng.choice(["whole", "smooth"])), has_wide_numbers(seed)
     m = JaxMaker(rng, values, False, [{}], modules=NAMES, x64=x64)
@@ -95,13 +95,13 @@ def maker_of(seed: int, steps: int = 0) -> JaxMaker:
 
 
 def draw(seed: int) -> Program:
-    """The program of a seed; it returns all that it makes, or a part."""
+    """The program of a seed; it returns all of its values, or some."""
     program = maker_of(seed).program()
     return program.returning(program.intermediates()) if seed % 2 else program
 
 
 def with_refusals(seed: int) -> Program:
-    """The steps of a seed's program, and behind them those that rune refused."""
+    """The steps of a seed's program, followed by those that rune refused."""
     m = maker_of(seed)
     steps = tuple(
         Step(tuple(f"v{1000 + 10 * k + j}" for j in range(len(s.names))), s.text) for k, s in enumerate(m.refused)

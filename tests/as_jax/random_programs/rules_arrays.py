@@ -1,4 +1,4 @@
-"""Steps over whole arrays: dtypes that meet, reductions, orders, products, factors, transforms."""
+"""Steps over whole arrays: mixed dtypes, reductions, orders, products, factors, transforms."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tests.fuzzing.rules_views import Made, Rule
 
 
 def _number_of_rounds(m: Maker) -> str:
-    """A traced count of rounds, small and perhaps none."""
+    """A traced number of rounds, small and perhaps 0."""
     x = m.pick(0, "iu", 0)
     return m.choose([f"{x} % 4" if x else "jnp.int32(3)", "jnp.int32(2)", "jnp.asarray(0)", "jnp.uint8(3)"])
 

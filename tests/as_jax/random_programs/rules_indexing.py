@@ -24,7 +24,7 @@ def _integers(m: Maker, size: int, is_inside: bool) -> str:
 
 
 def _one_index(m: Maker, x: str, axis: int, is_inside: bool) -> str:
-    """What may stand for one axis: a slice, a number, an array, a mask."""
+    """An index of one axis: a slice, a number, an array, a mask."""
     size = m.shape(x)[axis]
     a, b = m.below(size + 2) - 1, m.below(size + 3)
     kind = m.below(10)
@@ -41,7 +41,7 @@ def _one_index(m: Maker, x: str, axis: int, is_inside: bool) -> str:
 
 
 def _index(m: Maker, x: str, is_inside: bool) -> str:
-    """An index of several axes, with an ellipsis and new axes here and there."""
+    """An index of several axes, sometimes with an ellipsis and new axes."""
     ndim = len(m.shape(x))
     count = 1 + m.below(ndim) if ndim else 0
     axes = range(count)
@@ -104,7 +104,7 @@ def updated_by_a_mask(m: Maker) -> Made:
 
 
 def updated_by_windows(m: Maker) -> Made:
-    """Traced starts, those past the ends clamped."""
+    """Traced starts, of which those past the ends are clamped."""
     x = m.pick(1, most=3)
     if x is None:
         return None
@@ -192,7 +192,7 @@ def chosen(m: Maker) -> Made:
 
 
 def eager_mask(m: Maker) -> Made:
-    """As many results as there are true values: outside of transformations only."""
+    """A selection by a mask, whose size depends on values: only outside of transformations."""
     x = m.pick(1, "iuf", 2)
     if x is None or m.chance(0.7):
         return None

@@ -1,4 +1,4 @@
-"""Random programs with jax's answers, stored: what a machine without jax holds rune against.
+"""Random programs with jax's answers, stored for machines without jax.
 
 python -m rune.as_jax -m tests.as_jax.random_programs.stored PYTHON      an interpreter with jax
 """
@@ -21,7 +21,7 @@ SEEDS = range(500_000, 500_070)
 
 
 def store(python: str) -> None:
-    """Write down the programs of SEEDS that jax answers, and its answers."""
+    """Store the programs of SEEDS that jax answers, and its answers."""
     entries: dict[str, np.ndarray] = {}
     with peer(python) as jax_process:
         forms = [way for way in ways(jax_process) if way.name in FORMS]
@@ -45,7 +45,7 @@ def _entries(name: str, query: Question, reply: Answer) -> dict[str, np.ndarray]
 
 
 def _packed(x: np.ndarray) -> np.ndarray:
-    """Numbers that a file of NumPy's holds: bfloat16 as its bits."""
+    """Numbers as a NumPy file can hold them: bfloat16 as its bits."""
     return x.view(np.uint16) if x.dtype.name == "bfloat16" else x
 
 

@@ -86,7 +86,7 @@ def twice_mapped(program: Program, rng: np.random.Generator) -> Call:
 
 
 def floating(program: Program) -> tuple[int, ...]:
-    """The numbers of the arguments that derivatives are taken of; 0 where there are none."""
+    """The numbers of the arguments to differentiate; 0 if there are none."""
     kinds = [dtype_named(i.dtype) for i in program.inputs]
     return tuple(k for k, d in enumerate(kinds) if d.kind in "fV" or d.name == "bfloat16") or (0,)
 
@@ -103,7 +103,7 @@ def derivative(line: str) -> Form:
 
 
 def of_lanes(line: str) -> Form:
-    """A call with `h(*lane)`, one number of all results, and `args` with lanes along axis 0."""
+    """A call with `h(*lane)`, a number of all results, and `args` with lanes along axis 0."""
 
     def form(program: Program, rng: np.random.Generator) -> Call:
         numbers = floating(program)

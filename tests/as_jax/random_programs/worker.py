@@ -1,4 +1,4 @@
-"""A process that runs seeds beside a process with jax, and says so line by line, in JSON."""
+"""A process that compares the programs of seeds with jax, and reports lines of JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzzing.worker import run_seeds
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the seeds; the exit status says nothing."""
+    """Run the seeds; the exit status has no meaning."""
     parser = argparse.ArgumentParser("worker")
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)

@@ -1,6 +1,6 @@
-"""Calls of JAX's names by JAX's conventions, whose answers of jax 0.10.2 are stored.
+"""Calls of JAX's names by JAX's conventions; the answers of jax 0.10.2 are stored.
 
-Each is a function of the library; its result is a tree of arrays and numbers.
+Each call takes the library and returns a tree of arrays and numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What JAX has and rune.as_jax has not: names, and parameters of functions. Run by hand:
+"""Print the names and parameters that JAX has and rune.as_jax lacks. Run by hand:
 
 python -m tests.as_jax.surface.compare [section ...]
 """
@@ -23,7 +23,7 @@ Sections = dict[str, dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a function takes: by position, by name, and with which default."""
+    """The parameters of a function: by position, by name, and their defaults."""
 
     positional: tuple[str, ...]  # names, in order
     by_name: frozenset[str]
@@ -64,7 +64,7 @@ def read(text: str) -> Parameters:
 
 
 def missing_names(ours: Sections) -> Iterator[tuple[str, str]]:
-    """Sections and names that are not there; a section that is not there lacks every name."""
+    """Sections and names that are missing; a missing section lacks every name."""
     for title, names in stored().items():
         for name in names:
             if name not in ours.get(title, {}):
@@ -101,14 +101,14 @@ def _differences(of_jax: Parameters, of_rune_names: Parameters) -> Iterator[str]
 
 
 def of_rune() -> Sections:
-    """What rune.as_jax has."""
+    """The sections of rune.as_jax."""
     import_module("rune.as_jax")
     warnings.simplefilter("ignore")
     return dict(sections(import_module("jax")))
 
 
 def main() -> None:
-    """Print what is missing, section by section, and counts."""
+    """Print missing names, section by section, and their number."""
     ours, titles = of_rune(), sys.argv[1:]
     missing = [*missing_names(ours)]
     unlike = [*differences(ours)]

@@ -1,4 +1,4 @@
-"""Calls at corners of JAX's conventions: rules, dtypes under x64, scalars of NumPy."""
+"""Calls at corners of JAX's conventions: rules, dtypes under x64, NumPy scalars."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = ("bool", "int8", "int32", "float16", "float32")
 
 
 def _scaled(jax: Any) -> Any:
-    """n x² with a rule that is ten times its derivative, n being no argument to differentiate."""
+    """n x² with a rule that is ten times its derivative; n is not differentiated."""
 
     @partial(jax.custom_jvp, nondiff_argnums=(0,))
     def scaled(n: Any, x: Any) -> Any:
@@ -32,7 +32,7 @@ def _scaled(jax: Any) -> Any:
 
 
 def _beside_lanes(jax: Any) -> Any:
-    """Derivatives of lanes, each with a number of its own that is not differentiated."""
+    """Derivatives of lanes, each with another number that is not differentiated."""
     scale = _scaled(jax)
 
     def total(x: Any) -> Any:
@@ -86,7 +86,7 @@ def _wide(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _joined(answers: Iterable[Any]) -> Any:
-    """Many small answers in three arrays: numbers, how many there are in each, and dtypes."""
+    """Many small answers in three arrays: the numbers, the size of each answer, and dtypes."""
     arrays = [*map(np.asarray, answers)]
     numbers = np.concatenate([x.astype(np.float64).ravel() for x in arrays])
     return numbers, np.array([x.size for x in arrays]), np.array([x.dtype.num for x in arrays])

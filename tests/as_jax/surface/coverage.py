@@ -1,4 +1,4 @@
-"""The names of a library called jax that the expressions and calls of the tests speak of."""
+"""The names of a library called jax that expressions and calls of the tests mention."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _is_spoken(title: str, name: str, values: dict[Any, Any], attributes: frozen
 
 
 def _identity(value: Any) -> Any:
-    """What two names of one thing share: a method is another object each time it is read."""
+    """A key shared by all names of one object: a method is another object each time it is read."""
     return value if inspect.ismethod(value) else id(value)
 
 
@@ -56,7 +56,7 @@ def _spoken() -> tuple[dict[Any, Any], frozenset[str]]:
 
 
 def _value(node: ast.expr) -> Any:
-    """What a chain of names is, from a module on."""
+    """The value of a chain of names that begins with a module."""
     if isinstance(node, ast.Name):
         return scope().get(node.id, _NOTHING)
     return getattr(_value(node.value), node.attr, _NOTHING) if isinstance(node, ast.Attribute) else _NOTHING

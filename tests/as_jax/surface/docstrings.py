@@ -1,10 +1,10 @@
-"""Run the examples of JAX's docstrings by rune.as_jax. A tool, run by hand:
+"""Run the examples of JAX's docstrings on rune.as_jax. A tool, run by hand:
 
-python tests/as_jax/surface/docstrings.py FILE          where JAX is: write what it answers
+python tests/as_jax/surface/docstrings.py FILE          with JAX: write its answers
 python -m tests.as_jax.surface.docstrings FILE [name]   compare rune's answers; print differences
 
-The examples are JAX's, and stay in FILE. An answer is what an example prints, or the class of its
-error; texts are compared by their numbers, and where they have none by their words.
+The examples are JAX's, and stay in FILE. An answer is the output of an example, or the class of its
+error; texts are compared by their numbers, or, if they have none, by their words.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def examples() -> dict[str, list[str]]:
 
 
 def answers(sources: list[str]) -> list[str]:
-    """What each example prints; an error's class, after a `!`."""
+    """The output of each example; for an error its class, after a `!`."""
     modules = {"np": "numpy", "jax": "jax", "jnp": "jax.numpy", "lax": "jax.lax"}
     scope: dict[str, Any] = {name: import_module(module) for name, module in modules.items()}
     scope["partial"] = functools.partial
@@ -77,7 +77,7 @@ def answers(sources: list[str]) -> list[str]:
 
 
 def within_patience(sources: list[str]) -> list[str] | None:
-    """The answers, or None where they do not come."""
+    """The answers; None if they take too long."""
 
     def give_up(*_: object) -> None:
         raise TimeoutError
@@ -109,7 +109,7 @@ def _close(first: str, second: str) -> bool:
 
 
 def main() -> None:
-    """Store, where JAX is; else compare."""
+    """Store the answers if this is JAX; otherwise compare them."""
     warnings.simplefilter("ignore")
     path, parts = Path(sys.argv[1]), sys.argv[2:]
     if __package__:

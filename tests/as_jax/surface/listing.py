@@ -1,6 +1,6 @@
-"""What a library called jax has: the names of its modules and objects, with parameters.
+"""The names of the modules and objects of a library called jax, with parameters.
 
-Both JAX and its stand-in are read by these functions, so that two texts can be compared. A module
+These functions read both JAX and its stand-in, so that the two texts can be compared. A module
 or an object is a section of the text, a name is a line; a function's line ends with its parameters.
 """
 
@@ -55,7 +55,7 @@ _WRITTEN_HERE = {
 
 
 def module_names(*packages: str) -> list[str]:
-    """The modules of packages whose names have no underscore in front, but for tests."""
+    """The modules of public packages, except tests."""
     names = []
     for package in packages:
         folder = Path(import_module(package).__file__ or "").parent
@@ -66,7 +66,7 @@ def module_names(*packages: str) -> list[str]:
 
 
 def _traced(jax: Any) -> Any:
-    """A traced value, which its methods can still be read from."""
+    """A traced value, whose methods can be listed after its trace has ended."""
     values = []
     jax.jit(lambda x: values.append(x) or x)(jax.numpy.arange(3.0))
     return values[0]
@@ -122,7 +122,7 @@ def _rotation(jax: Any) -> Any:
 def sections(jax: Any) -> Iterator[tuple[str, dict[str, str]]]:
     """Each module and object, and its names, with the parameters of those that are called.
 
-    A module that is not there and an object that cannot be had have no section.
+    A missing module, and an object that cannot be made, have no section.
     """
     for name in MODULES:
         try:
@@ -147,7 +147,7 @@ def _names_of_module(title: str, module: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_imported(title: str, value: Any) -> bool:
-    """Whether a module that is no list of names has the value for its own use."""
+    """Whether a module without `__all__` has imported the value for its own use."""
     if isinstance(value, types.ModuleType):
         return value.__name__.partition(".")[0] not in ("jax", "rune") or title in _WRITTEN_HERE
     return _is_of_python(value) or (title in _WRITTEN_HERE and _home(value) != title)
@@ -158,7 +158,7 @@ def _home(value: Any) -> str:
 
 
 def _is_of_python(value: Any) -> bool:
-    """What a module imports for itself: `annotations`, `Callable`, a type variable."""
+    """Whether a module imports it for its own use: `annotations`, `Callable`, a type variable."""
     return _home(value) in ("__future__", "typing", "collections.abc", "functools", "dataclasses", "itertools")
 
 
@@ -175,7 +175,7 @@ def _members(thing: Any) -> Iterator[tuple[str, str]]:
 
 
 def parameters(value: Any) -> str:
-    """The parameters in parentheses, without annotations; nothing where they are not known."""
+    """The parameters in parentheses, without annotations; empty if they are unknown."""
     if not callable(value):
         return ""
     try:
@@ -190,7 +190,7 @@ _SHOWN = (bool, int, float, str)
 
 
 class _Shown:
-    """A default that is shown by a word, as enumerations and functions have addresses."""
+    """A default that is shown by a word: texts of enumerations and functions have addresses."""
 
     def __init__(self, text: str):
         self.text = text

@@ -1,4 +1,4 @@
-"""Store what jax 0.10.2 has, as text. Run by hand, where JAX is installed:
+"""Store the names of jax 0.10.2 as text. Run by hand, where JAX is installed:
 
 python tests/as_jax/surface/make_names.py
 """

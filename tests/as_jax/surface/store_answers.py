@@ -1,4 +1,4 @@
-"""Store what jax 0.10.2 answers to the calls of calls.py. Run by hand, where JAX is installed:
+"""Store jax 0.10.2's answers to the calls of calls.py. Run by hand, where JAX is installed:
 
 python tests/as_jax/surface/store_answers.py
 """

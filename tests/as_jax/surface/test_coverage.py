@@ -1,4 +1,4 @@
-"""Every name of jax 0.10.2 that is there has an expression with a stored answer, or a reason."""
+"""Every name of jax 0.10.2 that exists here has an expression with a stored answer, or a reason."""
 
 from __future__ import annotations
 

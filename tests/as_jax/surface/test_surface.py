@@ -1,4 +1,4 @@
-"""Every public name of jax 0.10.2 is there under rune.as_jax, or in one table with the reason."""
+"""Every public name of jax 0.10.2 exists under rune.as_jax, or is in one table with the reason."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ MODULES = (Path(__file__).parent / "modules_0_10_2.txt").read_text().split()
 
 
 def import_error(module: str) -> str:
-    """What the import of a module says that is not there; nothing of one that is."""
+    """The error for importing a missing module; empty for one that exists."""
     try:
         import_module(module)
     except ModuleNotFoundError as error:

@@ -16,9 +16,8 @@ import pytest
 from rune.lowering.codegen.llvm.functions import FUNCTIONS
 from rune.lowering.scalar.table import OPERATIONS
 from tests.lowering.codegen.llvm_run import MACHINES, apply
-from tests.lowering.codegen.ulps import ON_THE_CPU
+from tests.lowering.codegen.ulps import NO_EXTENDED_ORACLE, ON_THE_CPU, ORACLE
 
-special = pytest.importorskip("scipy.special")
 EXTENDED = np.finfo(np.longdouble).nmant > 60
 EDGES = [
     0,
@@ -47,20 +46,6 @@ EDGES = [
     16777216.0,
 ]
 
-ORACLE = {
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "erf": special.erf,
-    "erfc": special.erfc,
-    "erf_inv": special.erfinv,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "logistic": lambda x: np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))),
-}
-NO_EXTENDED_ORACLE = {"erf", "erfc", "erf_inv"}
 UNARY = sorted(name for name in FUNCTIONS if OPERATIONS[name].arity == 1)
 
 

@@ -21,8 +21,8 @@ from rune.lowering.legalize.scalars import conversion, expansion
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS
 from tests.lowering.codegen import llvm_run
 from tests.lowering.codegen.llvm_run import run
-from tests.lowering.codegen.test_llvm_math import EXTENDED, NO_EXTENDED_ORACLE, POWERS, errors, exact, samples
-from tests.lowering.codegen.ulps import ON_DEVICES, ON_THE_CPU
+from tests.lowering.codegen.test_llvm_math import EXTENDED, POWERS, errors, exact, samples
+from tests.lowering.codegen.ulps import NO_EXTENDED_ORACLE, ON_DEVICES, ON_THE_CPU
 
 FLOATS = (dtypes.f32, dtypes.f64)
 INTEGERS = sorted(dtypes.INTEGER - {dtypes.i4, dtypes.u4}, key=dtypes.short)

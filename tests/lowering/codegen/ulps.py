@@ -7,6 +7,27 @@ compared with the C library's, so that their entry is 2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+from scipy import special
+
+# In f64 or the C library's extended precision; those of the same name in NumPy are not listed.
+ORACLE: dict[str, Callable[..., np.ndarray]] = {
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "erf_inv": special.erfinv,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "logistic": lambda x: np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))),
+}
+NO_EXTENDED_ORACLE = {"erf", "erfc", "erf_inv"}
+
 ON_THE_CPU: dict[str, tuple[float, float]] = {  # with a fused multiply-add, and f64 for some of f32
     "acos": (0.8, 0.8),
     "acosh": (1.45, 1.45),

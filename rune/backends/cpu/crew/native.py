@@ -26,20 +26,6 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
-_DECLARATIONS = """
-declare i32 @pthread_mutex_init(ptr, ptr)
-declare i32 @pthread_mutex_lock(ptr)
-declare i32 @pthread_mutex_unlock(ptr)
-declare i32 @pthread_cond_init(ptr, ptr)
-declare i32 @pthread_cond_wait(ptr, ptr)
-declare i32 @pthread_cond_broadcast(ptr)
-declare i32 @pthread_attr_init(ptr)
-declare i32 @pthread_attr_setstacksize(ptr, i64)
-declare i32 @pthread_attr_setdetachstate(ptr, i32)
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i64 @llvm.umin.i64(i64, i64)
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class System:
@@ -67,7 +53,7 @@ def text(system: System) -> str:
     ]
     runs = [*(define(s, write) for s, write in inner), *(define(s, write, "") for s, write in outer)]
     functions = [*_placing(system), *perform.functions(), *meet.functions(system.spin), *runs]
-    return _declared_once([_DECLARATIONS, f"declare {system.pause_declared}", *functions])
+    return _declared_once([threads_code.PTHREADS, f"declare {system.pause_declared}", *functions])
 
 
 def _declared_once(parts: Sequence[str]) -> str:

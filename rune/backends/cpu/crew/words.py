@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rune.backends.cpu.routines import Code
+from rune.backends.cpu.threads_code import poll
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
@@ -65,15 +66,6 @@ def broadcast(code: Code, wake: Value) -> None:
 
 def wait(spin: Spin, code: Code, wake: Value, mutex: Value, is_over: Callable[[], Value]) -> None:
     """Poll until it is over; after `spin.looks` polls, sleep."""
-    count = code.variable("i64", 0)
-
-    def look() -> tuple[Value, Value, Value]:
-        over, looks = is_over(), code.load("i64", count)
-        return over.invert() & looks.compare("ult", spin.looks), over, looks
-
-    def pause(over: Value, looks: Value) -> None:
-        code.store(looks + 1, count)
-        code.do(f"call void {spin.pause}")
 
     def sleep() -> None:
         lock(code, mutex)
@@ -81,5 +73,4 @@ def wait(spin: Spin, code: Code, wake: Value, mutex: Value, is_over: Callable[[]
         code.loop(lambda: (is_over().invert(),), lambda: code.tell("i32", "pthread_cond_wait", wake, mutex))
         unlock(code, mutex)
 
-    over, _ = code.loop(look, pause)
-    code.either(over.invert(), sleep)
+    code.either(poll(code, spin.pause, spin.looks, is_over).invert(), sleep)

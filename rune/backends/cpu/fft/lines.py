@@ -118,6 +118,7 @@ def turned_squares_function(shape: Shape) -> str:
         first = (number * shape.lanes).call("smin", count - shape.lanes)
         lines: tuple[list[Value], list[Value]] = ([], [])
         for k in range(shape.lanes):
+            # Multiplied before they are transposed: so rows of the table are read by vectors, too.
             x, y = (make.vector(make.at(part, first + fs * k)) for part in (real, imag))
             c, s = (make.vector(make.at(turns, first + us * k + apart)) for apart in (make.number(0), n))
             lines[0].append(x.fma(c, -(y * s)))

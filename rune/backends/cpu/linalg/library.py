@@ -23,7 +23,7 @@ from rune.lowering.factors import Factor
 from rune.ops.complex_numbers import real_dtype
 from rune.records import dataclass
 
-PARALLEL_OPERATIONS = 400_000  # the least multiply-adds that are divided among cores
+PARALLEL_OPERATIONS = 400_000  # multiply-adds that are divided among cores, as those of a product (gemm/blocks.py)
 PIECES_PER_CORE = 4  # of the work: cores that finish early take another piece
 
 

@@ -211,6 +211,7 @@ def _substitute(
             difference = (-make.scalar(make.at(a, row * n + before))).fma(make.scalar(make.at(x, before)), difference)
         at = make.at(x, row)
         pivot = make.at(a, row * n + row)
+        # The diagonal of a unit triangle may hold anything, and is not even read.
         writer.either(
             divides, lambda: writer.store(difference / make.scalar(pivot), at), lambda: writer.store(difference, at)
         )

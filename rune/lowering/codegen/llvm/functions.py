@@ -69,7 +69,7 @@ def combine(name: str, dtype: np.dtype, a: Value, b: Value) -> Value:
 
 def _in_place(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     """Append the function to the writer of its arguments."""
-    write = OPERATIONS[name].form(dtype, ABILITIES)
+    write = OPERATIONS[name].expansion(dtype, ABILITIES)
     assert write is not None
     masks = list[Value]()  # of all values of the function
     return _value(write(*(Written(a, dtype, masks) for a in args)))

@@ -1,4 +1,4 @@
-"""Expressions over arrays named by letters, and what is computed of each: values and derivatives.
+"""Expressions over arrays named by letters, and the values and derivatives computed for each.
 
 The lines of the texts beside this file are expressions in JAX's names and these letters:
 
@@ -88,12 +88,12 @@ class Expression:
 
 
 def stored_in(family: str) -> Path:
-    """The file with what jax 0.10.2 answers to the expressions of a text."""
+    """The file with jax 0.10.2's answers to the expressions of a text."""
     return FOLDER / f"jax_0_10_2_{family}.npz"
 
 
 def expressions(family: str) -> list[Expression]:
-    """Those of a text, in the names of the jax that is imported."""
+    """The expressions of a text, in the names of the imported jax."""
     return [_expression(family, line) for line in (FOLDER / f"{family}.txt").read_text().splitlines()]
 
 
@@ -104,7 +104,7 @@ def _expression(family: str, text: str) -> Expression:
 
 @cache
 def scope() -> dict[str, Any]:
-    """The modules by the names that expressions give them."""
+    """The modules by their names in expressions."""
     modules = {name: import_module(module) for name, module in _MODULES.items()}
     for name in ("ndimage", "integrate", "interpolate", "optimize", "cluster.vq", "fft", "spatial.transform"):
         import_module(f"jax.scipy.{name}")
@@ -118,7 +118,7 @@ def scope() -> dict[str, Any]:
 
 @cache
 def lanes(letter: str) -> Any:
-    """The values of a letter, [LANES, ...]; of f32 unless it is said otherwise."""
+    """The values of a letter, [LANES, ...]; f32 unless stated otherwise."""
     if letter == "key":
         random = scope()["random"]
         return scope()["jnp"].stack([random.key(k) for k in range(LANES)])

@@ -1,6 +1,6 @@
-"""Values at limits, by letters: where functions are wrong, if they are wrong anywhere.
+"""Values at limits, by letters: the places where functions are most likely to be wrong.
 
-There are no denormals: JAX takes them for zeros on the CPU, and rune does not.
+There are no denormals, which JAX flushes to zero on the CPU and rune does not.
 """
 
 from __future__ import annotations

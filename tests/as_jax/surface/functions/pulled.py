@@ -1,4 +1,4 @@
-"""Cotangents of letters at limits, where a sum over results would hide one infinity behind another.
+"""Cotangents of letters at limits, element by element: a sum over results could hide an infinity.
 
 An operation on a column and a row, `jnp.add(X[:, None], Y)`, is tried on all pairs in one array.
 """
@@ -17,7 +17,7 @@ _TABLE = re.compile(r"(\w)\[:, None\], (\w)\b(?!\[)")
 
 
 def pulled(e: Expression) -> list[Any]:
-    """The cotangents of its inexact arguments for those of `_cotangent` at each result."""
+    """The cotangents of the inexact arguments, for the `_cotangent` of each result."""
     function, values = _paired(e)
     places = [k for k, v in enumerate(values) if is_inexact(v)]
 

@@ -1,7 +1,7 @@
-"""Functions with derivatives of their own, by the names that expressions give them.
+"""Functions with custom derivatives, by their names in expressions.
 
-Their rules differ from their derivatives, so that an answer says whether the rule was asked, and
-with what.
+Their rules differ from their true derivatives, so that an answer shows whether the rule was called,
+and with which arguments.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def ruled(jax: Any) -> dict[str, Callable[..., Any]]:
-    """The functions, in the names of the jax that is imported."""
+    """The functions, written in the names of the imported jax."""
     return {"clipped": _clipped(jax), "quiet": _quiet(jax), **_scaled(jax), "silent": _silent(jax)}
 
 

@@ -1,4 +1,4 @@
-"""Store what jax 0.10.2 answers to the expressions. Run by hand, where JAX is installed:
+"""Store jax 0.10.2's answers to the expressions. Run by hand, where JAX is installed:
 
 python tests/as_jax/surface/functions/store.py [family ...]
 """
@@ -40,7 +40,7 @@ SECONDS = 60  # for one expression: some of JAX's loops never end, as of exp1(-1
 def answers(jax: Any, e: Expression) -> Iterator[tuple[str, Any]]:
     """Values lane by lane, stacked; tangents and gradients, or the name of the error.
 
-    Gradients of what is at limits would be sums of infinities: cotangents stand in their place.
+    At limits gradients would be sums of infinities, so cotangents take their place.
     """
     count = 1 if e.family in UNUSUAL else LANES
     lanes = [[np.asarray(x) for x in jax.tree.leaves(value(e, lane))] for lane in range(count)]
@@ -55,7 +55,7 @@ def answers(jax: Any, e: Expression) -> Iterator[tuple[str, Any]]:
 
 
 def in_time(function: Callable[[], Results]) -> Results:
-    """What the function gives. Errors: its own, and TimeoutError after so many seconds."""
+    """The result of the function. Errors: its own; TimeoutError if it takes too long."""
     pending: Future[Results] = Future()
 
     def run() -> None:
@@ -91,7 +91,7 @@ def store(jax: Any, family: str) -> None:
 
 
 def main() -> None:
-    """Compute on the CPU what the chosen texts say, or all."""
+    """Evaluate the expressions of the chosen texts, or of all, on the CPU."""
     import jax  # pyright: ignore[reportMissingImports]
 
     assert jax.__version__ == VERSION, f"jax {VERSION} required, this is {jax.__version__}"

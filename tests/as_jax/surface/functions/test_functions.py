@@ -118,7 +118,7 @@ STEMS = {"value": "value", "vmap": "value", "jit": "value", "jvp": "jvp", "grad"
 
 @cache
 def stored(family: str) -> dict[str, dict[str, Any]]:
-    """By expression: lists of arrays, or the name of JAX's error."""
+    """For each expression: lists of arrays, or the name of JAX's error."""
     with np.load(stored_in(family)) as vectors:
         index, data, place = json.loads(str(vectors["index"])), vectors["data"].tobytes(), 0
     for entry in index.values():
@@ -132,7 +132,7 @@ def stored(family: str) -> dict[str, dict[str, Any]]:
 
 
 def expected(e: Expression, way: str) -> list[np.ndarray] | None:
-    """What JAX answered, or None where it has no answer."""
+    """JAX's answer; None if it has none."""
     if way == "vmap" and e.family in UNUSUAL:
         return None
     arrays = stored(e.family)[e.text].get(STEMS[way])
@@ -161,9 +161,9 @@ OF_ALL_SIZES = ("more_special",)
 
 
 def is_close(x: np.ndarray, y: np.ndarray, scale: float | None = None) -> bool:
-    """Equal, or within the rounding of two libraries' sums, logarithms and sines.
+    """Whether arrays are equal up to the rounding of two libraries' sums, logarithms and sines.
 
-    scale: the size of what cancels, that of the greatest element by default.
+    scale: the size of the terms that cancel; by default that of the greatest element
     """
     if not is_inexact(y):
         return np.array_equal(x, y)

@@ -24,7 +24,7 @@ Same = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def disagreements(e: Expression, way: str, same: Same | None = None) -> Iterator[str]:
-    """Where answers differ, and how."""
+    """Where and how answers differ."""
     same = same or is_same
     answers = [np.asarray(x) for x in jax.tree.leaves((WAYS | {"vjp": pulled})[way](e))]
     reference = expected(e, way)
@@ -39,7 +39,7 @@ def disagreements(e: Expression, way: str, same: Same | None = None) -> Iterator
 
 
 def is_same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Where two arrays of one type have the same numbers."""
+    """Whether two arrays of one type have the same numbers."""
     if not is_inexact(y):
         return x == y
     if np.issubdtype(x.dtype, np.complexfloating):
@@ -55,7 +55,7 @@ def is_same(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def is_same_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Where two tangents agree: a slope loses digits in its formula, and its zeros have no sign."""
+    """Whether two tangents agree: formulas of slopes lose digits, and their zeros have no sign."""
     if np.issubdtype(x.dtype, np.complexfloating):
         return is_same_slope(np.real(x), np.real(y)) & is_same_slope(np.imag(x), np.imag(y))
     is_half, is_float16 = y.dtype.itemsize == 2, y.dtype == np.float16
@@ -67,7 +67,7 @@ def is_same_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def wide(x: np.ndarray) -> bool:
-    """Whether it was widened from 16 bits or fewer."""
+    """Whether the array has been widened from 16 bits or fewer."""
     return x.dtype == np.float32
 
 

@@ -1,4 +1,4 @@
-"""Classes that JAX's functions give, and what comes of registering classes and listeners."""
+"""Classes of the results of JAX's functions; registered classes and listeners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ X = np.array([1.0, -2.0, 3.0], np.float32)
 
 
 def are_instances(jax: Any) -> dict[str, bool]:
-    """Whether what functions give is of the classes that JAX names."""
+    """Whether results are instances of JAX's classes."""
     jnp = jax.numpy
     x = jnp.asarray(X)
     double = jax.jit(lambda v: 2 * v)
@@ -50,7 +50,7 @@ def are_instances(jax: Any) -> dict[str, bool]:
 
 
 def are_subclasses(jax: Any) -> list[bool]:
-    """Errors by Python's classes, and names of one class."""
+    """The Python classes of errors, and aliases of one class."""
     return [
         issubclass(jax.errors.InconclusiveDimensionOperation, Exception),
         issubclass(jax.errors.JaxprTypeError, Exception),
@@ -66,7 +66,7 @@ def are_subclasses(jax: Any) -> list[bool]:
 
 
 def of_custom_rules(jax: Any) -> list[Any]:
-    """What symbolic zeros are notes: which arguments are perturbed, and the type of a zero."""
+    """Symbolic zeros in custom rules: which arguments are perturbed, and the type of a zero."""
     notes: list[Any] = []
 
     @jax.custom_vjp
@@ -90,7 +90,7 @@ def of_custom_rules(jax: Any) -> list[Any]:
 
 
 def of_custom_tangents(jax: Any) -> list[Any]:
-    """Symbolic zeros of a rule forwards."""
+    """Symbolic zeros in a forward rule."""
 
     @jax.custom_jvp
     def f(x: Any, y: Any) -> Any:
@@ -160,7 +160,7 @@ def static_fields(jax: Any) -> list[Any]:
 
 
 def exported_classes(jax: Any) -> list[Any]:
-    """Exported functions whose arguments are of classes that are registered for that."""
+    """Exported functions whose arguments have classes registered for export."""
     Point = namedtuple("Point", "x y")
     jax.export.register_namedtuple_serialization(Point, serialized_name="surface.Point")
 
@@ -188,7 +188,7 @@ def exported_classes(jax: Any) -> list[Any]:
 
 
 def listeners(jax: Any) -> list[Any]:
-    """Events reach those who listen, with their values and names, until they are notes no more."""
+    """Listeners receive events with values and names, until they are unregistered."""
     events: list[Any] = []
 
     def event(name: str, **about: Any) -> None:
@@ -224,7 +224,7 @@ def listeners(jax: Any) -> list[Any]:
 
 
 def optimizer_parts(jax: Any) -> list[Any]:
-    """An optimizer's state as a tree of joints, and one made of rules for a leaf."""
+    """An optimizer's state as a tree of join points, and one made from rules for a leaf."""
     state = jax.example_libraries.optimizers.momentum(0.1, 0.9).init_fn([X, 2 * X])
     joints = jax.example_libraries.optimizers.unpack_optimizer_state(state)
 

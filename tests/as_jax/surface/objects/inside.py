@@ -1,4 +1,4 @@
-"""Names of JAX's inside that libraries use: tracers, wrapped functions, layouts, keys of paths."""
+"""Internal names of JAX that libraries use: tracers, wrapped functions, layouts, keys of paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ X = np.array([1.0, -2.0, 3.0], np.float32)
 
 
 def tracers(jax: Any) -> list[bool]:
-    """Which class a traced value is of, where it is traced."""
+    """The class of a traced value, during its trace."""
     outcomes: list[bool] = []
 
     def note(kind: Any) -> Any:
@@ -25,7 +25,7 @@ def tracers(jax: Any) -> list[bool]:
 
 
 def tables_of_rules(jax: Any) -> list[bool]:
-    """Tables that take a primitive's rules."""
+    """Tables in which a primitive's rules are registered."""
     p = jax.extend.core.Primitive("surface")
     jax.interpreters.ad.primitive_transposes[p] = lambda ct: [ct]
     jax.interpreters.batching.axis_primitive_batchers[p] = lambda *_: None
@@ -37,7 +37,7 @@ def tables_of_rules(jax: Any) -> list[bool]:
 
 
 def wrapped_functions(jax: Any) -> list[Any]:
-    """Functions in JAX's wrapping, and a second result that is asked for too early."""
+    """Functions in JAX's wrapper, and a second result that is read too early."""
     about = jax.api_util.debug_info("surface", lambda x: x, (1,), {})
     f = jax.extend.linear_util.wrap_init(lambda x: 2 * x, debug_info=about)
 
@@ -62,14 +62,14 @@ def wrapped_functions(jax: Any) -> list[Any]:
 
 
 def layouts(jax: Any) -> list[Any]:
-    """The layout of rows, and a format of it."""
+    """The row-major layout, and a format with it."""
     layout = jax.experimental.layout.Layout(major_to_minor=(0, 1))
     form = jax.experimental.layout.Format(layout, jax.sharding.SingleDeviceSharding(jax.devices()[0]))
     return [layout.major_to_minor, form.layout == layout, form.sharding.num_devices]
 
 
 def parts_of_programs(jax: Any) -> list[Any]:
-    """Classes and helpers by which programs are read and made."""
+    """Classes and helpers for reading and making programs."""
     (equation,) = jax.make_jaxpr(jax.numpy.sin)(X).eqns
     return [
         isinstance(equation.params, dict),
@@ -83,7 +83,7 @@ def parts_of_programs(jax: Any) -> list[Any]:
 
 
 def evaluating(jax: Any) -> Any:
-    """Inside of a trace, what is of known values is computed at once."""
+    """Within a trace, operations on known values are computed at once."""
 
     def f(x: Any) -> Any:
         with jax.core.eval_context():

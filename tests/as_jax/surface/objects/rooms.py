@@ -1,4 +1,4 @@
-"""Files, texts, meshes and profiles: what is written and read, and what is around a program."""
+"""Files, texts, meshes and profiles: input and output, and the surroundings of a program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ X = np.array([[1.0, -2.0, 3.0], [0.5, 0.25, 7.0]], np.float32)
 
 
 def arrays_in_files(jax: Any) -> list[Any]:
-    """Arrays that are written and read."""
+    """Arrays written to files and read back."""
     jnp = jax.numpy
     with tempfile.TemporaryDirectory() as folder:
         one, several = (os.path.join(folder, name) for name in ("one.npy", "several.npz"))
@@ -37,7 +37,7 @@ def texts_of_arrays(jax: Any) -> list[Any]:
 
 
 def printed(jax: Any) -> list[bool]:
-    """Words that both texts have."""
+    """The words that occur in both texts."""
     versions = _output(jax.print_environment_info)
     residuals = _output(lambda: jax.ad_checkpoint.print_saved_residuals(lambda x: jax.numpy.sin(jax.numpy.sin(x)), X))
     pairs = [("numpy", versions), ("2,3", residuals)]
@@ -51,7 +51,7 @@ def _output(f: Callable[[], Any]) -> str:
 
 
 def compiled_texts(jax: Any) -> list[Any]:
-    """What is said of a lowered and a compiled function."""
+    """The texts of a lowered and a compiled function."""
     lowering = jax.jit(lambda x: x @ x.T).lower(X)
     program = lowering.compile()
     (equation,) = jax.make_jaxpr(jax.numpy.sin)(X).eqns
@@ -68,7 +68,7 @@ def compiled_texts(jax: Any) -> list[Any]:
 
 
 def profiles(jax: Any) -> list[Any]:
-    """Blocks and functions that are named in a profile give what they give; files are written."""
+    """Blocks and functions named in a profile keep their results; files are written."""
     double = jax.profiler.annotate_function(lambda x: 2 * x, name="double")
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(os.path.join(folder, "first")), jax.profiler.TraceAnnotation("block"):
@@ -82,13 +82,13 @@ def profiles(jax: Any) -> list[Any]:
 
 
 def processes(jax: Any) -> list[Any]:
-    """One process, which is none of several."""
+    """A single process, not one of several."""
     jax.distributed.shutdown()
     return [jax.distributed.is_initialized(), jax.process_count()]
 
 
 def meshes(jax: Any) -> list[Any]:
-    """Meshes that stand around a program, and kinds of their axes."""
+    """Meshes in force around a program, and the kinds of their axes."""
     kinds = jax.sharding.AxisType
     mesh = jax.make_mesh((1, 1), ("n", "g"), (kinds.Explicit, kinds.Explicit))
     spec = jax.P("n", None)
@@ -107,7 +107,7 @@ def meshes(jax: Any) -> list[Any]:
 
 
 def sparse_solutions(jax: Any) -> list[Any]:
-    """The two sparse solvers that have no expression: of a tridiagonal matrix."""
+    """The two sparse solvers without an expression, on a tridiagonal matrix."""
     jnp = jax.numpy
     band = jnp.diag(jnp.full(15, 4.0)) + jnp.diag(jnp.full(14, -1.0), 1) + jnp.diag(jnp.full(14, -1.0), -1)
     csr = jax.experimental.sparse.BCSR.fromdense(band)

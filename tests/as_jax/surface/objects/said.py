@@ -1,7 +1,7 @@
 """Expressions whose answers are stored as text: objects, types, trees, programs and their parts.
 
-The lines of objects.txt are in JAX's names, and in the letters of ../functions/letters.py; what
-takes more than a line is a function of the library in the modules of PROGRAMS.
+The lines of objects.txt use JAX's names and the letters of ../functions/letters.py; longer code is
+in functions that take the library, in the modules of PROGRAMS.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def lines() -> list[str]:
 
 
 def programs() -> dict[str, Callable[[Any], Any]]:
-    """The functions of the library, `settings.defaults` and so on."""
+    """The functions that take the library, by name: `settings.defaults`."""
     modules = {name: import_module(f"{__package__}.{name}") for name in PROGRAMS}
     return {
         f"{name}.{key}": f
@@ -49,7 +49,7 @@ def programs() -> dict[str, Callable[[Any], Any]]:
 
 
 def answers() -> dict[str, Any]:
-    """What the lines and the programs give, in words."""
+    """The results of the lines and the programs, as text."""
     import_modules()
     jax = scope()["jax"]
     lines_told = {line: told(value(line)) for line in lines()}
@@ -57,13 +57,13 @@ def answers() -> dict[str, Any]:
 
 
 def import_modules() -> None:
-    """Import the modules that the expressions speak of."""
+    """Import the modules that the expressions mention."""
     for module in _MODULES:
         import_module(f"jax.{module}")
 
 
 def value(line: str) -> Any:
-    """What an expression gives in the names of the jax that is imported."""
+    """The value of an expression in the names of the imported jax."""
     import_modules()
     code = compile(line, line, "eval")
     letters = {name: first_lane(name) for name in _names(code)}
@@ -92,7 +92,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def told(x: Any) -> Any:
-    """A value as numbers, texts, lists and dictionaries; of other objects what they print."""
+    """A value as numbers, texts, lists and dictionaries; other objects as they print."""
     if isinstance(x, np.integer):
         return int(x)
     if x is None or isinstance(x, bool | str | int):
@@ -131,5 +131,5 @@ def jax_float0() -> np.dtype:
 
 
 def _rounded(x: float) -> str:
-    """Four digits: the libraries round otherwise."""
+    """A number with four digits, since the libraries round differently."""
     return f"{x:.4g}" if abs(x) > 1e-5 or x == 0 else f"{x:.1e}"

@@ -1,4 +1,4 @@
-"""What programs give under JAX's settings: inside of a block, by `jax.config`, and afterwards."""
+"""Results of programs under JAX's settings: within a block, by `jax.config`, and afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ X = np.array([1.0, -2.0, 3.0], np.float32)
 
 
 def defaults(jax: Any) -> dict[str, Any]:
-    """The value of every option whose default is of no machine."""
+    """The value of every option whose default does not depend on the machine."""
     c = jax.config
     options = [
         *(c.jax_allow_f16_reductions, c.jax_auto_pcast, c.jax_captured_constants_report_frames),
@@ -48,7 +48,7 @@ def defaults(jax: Any) -> dict[str, Any]:
 
 
 def _block(jax: Any, block: Any, option: str, f: Callable[[], Any]) -> list[Any]:
-    """The option and what a program gives: before, in the block, after it."""
+    """The option and a program's result: before the block, in it, and after it."""
     outcomes = [getattr(jax.config, option), _outcome(f)]
     with block:
         outcomes += [getattr(jax.config, option), _outcome(f)]
@@ -56,7 +56,7 @@ def _block(jax: Any, block: Any, option: str, f: Callable[[], Any]) -> list[Any]
 
 
 def _outcome(f: Callable[[], Any]) -> Any:
-    """The result, or Python's class of the error: of several, the first of those here."""
+    """The result, or the Python class of the error: the first of these that fits."""
     try:
         return f()
     except Exception as error:
@@ -65,7 +65,7 @@ def _outcome(f: Callable[[], Any]) -> Any:
 
 
 def acting(jax: Any) -> list[Any]:
-    """Blocks that change what a program gives."""
+    """Blocks that change a program's result."""
     jnp = jax.numpy
     operands = jnp.ones(2), jnp.ones(2, int)
     return [
@@ -104,7 +104,7 @@ def _leaked(jax: Any) -> None:
 
 
 def other_blocks(jax: Any) -> list[Any]:
-    """Blocks with values at which a result is that of before: the option inside, and a draw."""
+    """Blocks whose values leave results unchanged: the option in the block, and a draw."""
     blocks = {
         "jax_allow_f16_reductions": jax.allow_f16_reductions(True),
         "jax_array_garbage_collection_guard": jax.array_garbage_collection_guard("allow"),
@@ -130,7 +130,7 @@ def other_blocks(jax: Any) -> list[Any]:
 
 
 def default_device(jax: Any) -> Any:
-    """A device in a block, as of arrays and of the configuration."""
+    """A device set for a block, as seen from arrays and from the configuration."""
     with jax.default_device(jax.devices("cpu")[0]):
         x = jax.numpy.ones(2)
         return x.devices() == {jax.devices("cpu")[0]}, jax.config.jax_default_device == jax.devices("cpu")[0]

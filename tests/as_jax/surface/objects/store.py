@@ -1,4 +1,4 @@
-"""Store what jax 0.10.2 answers to lines and programs, and by which errors it refuses others.
+"""Store jax 0.10.2's answers to lines and programs, and the errors by which it refuses others.
 
 Run by hand, where JAX is installed:
 
@@ -21,7 +21,7 @@ VERSION = "0.10.2"
 
 
 def main() -> None:
-    """One text for each line and each program, one of Python's classes for each refused line."""
+    """Store a text for each line and program, and a Python class for each refused line."""
     import jax  # pyright: ignore[reportMissingImports]
 
     assert jax.__version__ == VERSION, f"jax {VERSION} required, this is {jax.__version__}"

@@ -1,4 +1,4 @@
-"""What jax 0.10.2 refuses is refused by an error of the same class of Python's."""
+"""Lines that jax 0.10.2 refuses are refused by an error of the same Python class."""
 
 from __future__ import annotations
 

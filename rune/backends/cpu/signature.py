@@ -1,4 +1,4 @@
-"""The part of a plan that calls need."""
+"""The signature of a compiled plan: what a call needs to know of it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rune.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """The part of a plan that calls need; it can be stored, which a plan cannot.
+class Signature:
+    """What a call needs to know of a plan. It can be stored, which a plan cannot.
 
     cost:      estimated instructions; None if they depend on symbolic sizes or on data
     has_entry: whether its code has an entry of its own
