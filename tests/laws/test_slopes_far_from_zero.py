@@ -19,7 +19,7 @@ from rune.scipy import special
 
 
 def _squareplus(x):
-    """The slope (1 + x / r) / 2 with r = sqrt(x² + 4), below zero without cancelling: 2 / (r (r - x))."""
+    """The slope (1 + x / r) / 2 with r = sqrt(x² + 4); or 2 / (r (r - x)), which is equal."""
     root = np.hypot(2, x)
     below = 2 / root / (root + np.abs(x))
     return np.where(x < 0, below, 1 - below)
