@@ -310,7 +310,7 @@ def squareplus(x: Any, b: ArrayLike = 4) -> Array:
     root = scale * rnp.sqrt(part * part + b / scale / scale)
     # (x + root) (root - x) = b, and only one of the two factors cancels.
     mean = 0.5 * root + 0.5 * rnp.abs(x)
-    return rnp.where(x < 0, 0.25 * b / mean, mean)
+    return rnp.where(x < 0, 0.25 * (b / mean), mean)
 
 
 def soft_sign(x: ArrayLike) -> Array:
