@@ -304,12 +304,13 @@ def squareplus(x: Any, b: ArrayLike = 4) -> Array:
     Array(1., f32*[], cpu:0)
     """
     x = real(x)
-    # Any scale is correct; where the square would overflow it is |x|, without a derivative.
-    largest = float(rnp.finfo(x.dtype).max)
-    size = rnp.minimum(rnp.abs(ops.stop_gradient(x)), largest)
-    scale = rnp.where(rnp.less(size, math.sqrt(largest) / 2), 1, size)
+    # Any scale is correct; with |x| nothing overflows, and no factor of the slope underflows.
+    scale = rnp.clip(rnp.abs(ops.stop_gradient(x)), 1, float(rnp.finfo(x.dtype).max))
     part = x / scale
-    return 0.5 * x + 0.5 * scale * rnp.sqrt(part * part + b / scale / scale)
+    root = scale * rnp.sqrt(part * part + b / scale / scale)
+    # (x + root) (root - x) = b, and only one of the two factors cancels.
+    mean = 0.5 * root + 0.5 * rnp.abs(x)
+    return rnp.where(x < 0, 0.25 * (b / mean), mean)
 
 
 def soft_sign(x: ArrayLike) -> Array:

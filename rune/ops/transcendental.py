@@ -21,7 +21,8 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import DtypeError
 from rune.ops import complex_scalars, scalars
-from rune.ops.arithmetic import abs, add, div, eq, max, min, mul, neg, select, sub, zero_like
+from rune.ops.arithmetic import abs, add, div, eq, lt, max, min, mul, neg, select, sub, zero_like
+from rune.ops.complex_numbers import is_complex, real_dtype
 from rune.ops.creation import stop_gradient
 from rune.ops.elementwise_rows import FLOATS, of_floats
 from rune.ops.family import KINDS, elementwise, fit, require, same_type
@@ -58,6 +59,44 @@ def _one_minus_square(x: Value) -> Array:
     return mul(_one_minus(x), _one_plus(x))
 
 
+def _unit_and(x: Value) -> tuple[Array, Array]:
+    """(u, u x), where u is 1, or for a large x a power of two with which (u x)² does not overflow.
+
+    A function of x computed from both does not depend on u, which has no derivative.
+    """
+    largest_exponent = ml_dtypes.finfo(real_dtype(type_of(x).dtype)).maxexp
+    size = abs(stop_gradient(x))
+    is_small = lt(size, literal_like(2.0 ** (largest_exponent // 2 - 2), size))
+    one = select(is_small, literal_like(1, x), literal_like(2.0 ** -(largest_exponent // 2 + 1), x))
+    return one, mul(one, x)
+
+
+def _over_one_plus_square(dx: Value, x: Value) -> Array:
+    """dx / (1 + x²)."""
+    one, part = _unit_and(x)
+    return mul(dx, mul(one, div(one, add(mul(one, one), mul(part, part)))))
+
+
+def _over_root_of_one_plus_square(dx: Value, x: Value) -> Array:
+    one, part = _unit_and(x)
+    return mul(dx, mul(one, rsqrt(add(mul(one, one), mul(part, part)))))
+
+
+def _over_one_minus_square(dx: Value, x: Value) -> Array:
+    """dx / (1 - x²)."""
+    if not is_complex(x):
+        return div(dx, _one_minus_square(x))  # where |x| <= 1
+    one, part = _unit_and(x)
+    return mul(dx, mul(one, div(one, mul(sub(one, part), add(one, part)))))
+
+
+def _over_root_of_one_minus_square(dx: Value, x: Value) -> Array:
+    if not is_complex(x):
+        return mul(dx, rsqrt(_one_minus_square(x)))
+    one, part = _unit_and(x)
+    return mul(dx, mul(one, rsqrt(mul(sub(one, part), add(one, part)))))
+
+
 sqrt = _inexact("sqrt", np.sqrt, lambda dx, x, y: div(_scale(dx, 0.5), y))
 rsqrt: Primitive = _inexact(
     "rsqrt", scalars.rsqrt, lambda dx, x, y: mul(_scale(dx, -0.5), div(y, x)), plane=complex_scalars.rsqrt
@@ -65,22 +104,22 @@ rsqrt: Primitive = _inexact(
 cbrt = _floating("cbrt", np.cbrt, lambda dx, x, y: div(_scale(dx, 1 / 3), mul(y, y)))
 exp = _inexact("exp", np.exp, lambda dx, x, y: mul(dx, y))
 exp2 = _inexact("exp2", np.exp2, lambda dx, x, y: mul(dx, _scale(y, math.log(2))))
-expm1 = _inexact("expm1", np.expm1, lambda dx, x, y: mul(dx, _one_plus(y)), plane=complex_scalars.expm1)
+expm1 = _inexact("expm1", np.expm1, lambda dx, x, y: mul(dx, exp(x)), plane=complex_scalars.expm1)
 log = _inexact("log", np.log, lambda dx, x, y: div(dx, x))
 log2 = _inexact("log2", np.log2, lambda dx, x, y: div(dx, _scale(x, math.log(2))))
 log1p = _inexact("log1p", np.log1p, lambda dx, x, y: div(dx, _one_plus(x)), plane=complex_scalars.log1p)
 sin: Primitive = _inexact("sin", np.sin, lambda dx, x, y: mul(dx, cos(x)))
 cos: Primitive = _inexact("cos", np.cos, lambda dx, x, y: mul(dx, neg(sin(x))))
 tan = _inexact("tan", np.tan, lambda dx, x, y: mul(dx, _one_plus(mul(y, y))))
-asin = _inexact("asin", np.arcsin, lambda dx, x, y: mul(dx, rsqrt(_one_minus_square(x))))
-acos = _inexact("acos", np.arccos, lambda dx, x, y: mul(dx, neg(rsqrt(_one_minus_square(x)))))
-atan = _inexact("atan", np.arctan, lambda dx, x, y: div(dx, _one_plus(mul(x, x))))
+asin = _inexact("asin", np.arcsin, lambda dx, x, y: _over_root_of_one_minus_square(dx, x))
+acos = _inexact("acos", np.arccos, lambda dx, x, y: neg(_over_root_of_one_minus_square(dx, x)))
+atan = _inexact("atan", np.arctan, lambda dx, x, y: _over_one_plus_square(dx, x))
 sinh: Primitive = _inexact("sinh", np.sinh, lambda dx, x, y: mul(dx, cosh(x)))
 cosh: Primitive = _inexact("cosh", np.cosh, lambda dx, x, y: mul(dx, sinh(x)))
 tanh = _inexact("tanh", np.tanh, lambda dx, x, y: mul(dx, _one_minus_square(y)))
-asinh = _inexact("asinh", np.arcsinh, lambda dx, x, y: mul(dx, rsqrt(_one_plus(mul(x, x)))))
+asinh = _inexact("asinh", np.arcsinh, lambda dx, x, y: _over_root_of_one_plus_square(dx, x))
 acosh = _inexact("acosh", np.arccosh, lambda dx, x, y: mul(dx, mul(rsqrt(neg(_one_minus(x))), rsqrt(_one_plus(x)))))
-atanh = _inexact("atanh", np.arctanh, lambda dx, x, y: div(dx, _one_minus_square(x)))
+atanh = _inexact("atanh", np.arctanh, lambda dx, x, y: _over_one_minus_square(dx, x))
 
 
 def _gauss(x: Value) -> Array:
@@ -90,8 +129,9 @@ def _gauss(x: Value) -> Array:
 erf = _floating("erf", scalars.erf, lambda dx, x, y: mul(dx, _gauss(x)))
 erfc = _floating("erfc", scalars.erfc, lambda dx, x, y: neg(mul(dx, _gauss(x))))
 erf_inv = _floating("erf_inv", scalars.erf_inv, lambda dx, x, y: div(dx, _gauss(y)))
-logistic = _inexact(
-    "logistic", scalars.logistic, lambda dx, x, y: mul(dx, mul(y, _one_minus(y))), plane=complex_scalars.logistic
+# 1 - y, without cancelling where y is near 1.
+logistic: Primitive = _inexact(
+    "logistic", scalars.logistic, lambda dx, x, y: mul(dx, mul(y, logistic(neg(x)))), plane=complex_scalars.logistic
 )
 
 

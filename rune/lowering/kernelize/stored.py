@@ -285,6 +285,7 @@ class _Price:
     cost: int
     loads: int
     unpacks: bool = False  # whether numbers of fewer bits are converted on the way
+    joins: int = 0  # views of several operands that choose in turn, on the longest way to a load
 
 
 _LOAD = _Price(0, 1)
@@ -299,7 +300,10 @@ def _price(equation: Equation, prices: Mapping[Var, _Price]) -> _Price:
     loads = sum(p.loads for p in parts)
     # Passed on to what is computed from it: the loads are then of the narrow numbers.
     unpacks = any(p.unpacks for p in parts) or is_unpacking(equation)
-    return _Price(min(total, cost.UNLIMITED), min(loads, cost.UNLIMITED), unpacks)
+    joins = max((p.joins for p in parts), default=0) + (
+        len(distinct) > 1 and isinstance(equation.primitive.lower, View)
+    )
+    return _Price(min(total, cost.UNLIMITED), min(loads, cost.UNLIMITED), unpacks, joins)
 
 
 def _own_cost(equation: Equation, operands: int) -> int:
@@ -337,7 +341,9 @@ def _wants_storing(
     )
     # Code, and so compile time, grows with the places, whatever an element costs.
     is_crowded = len(demand) > cost.MAX_PLACES and _most_places(demand) > cost.MAX_PLACES
-    return is_crowded or cost.is_worth_storing(price.cost, price.loads, elements, evaluations)
+    # Each join nests the conditions and positions of the one before, at every place.
+    is_entangled = len(demand) > 1 and price.joins > cost.MAX_JOINS
+    return is_crowded or is_entangled or cost.is_worth_storing(price.cost, price.loads, elements, evaluations)
 
 
 def _is_cheap(price: _Price, points: int, elements: int) -> bool:

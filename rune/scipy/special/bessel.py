@@ -75,7 +75,8 @@ def odd_over(y: Array, x: Array) -> Array:
 _i0e.defjvps(lambda t, y, x: t * (_i1e(x) - rnp.sign(x) * y))
 _i1e.defjvps(lambda t, y, x: t * (_i0e(x) - odd_over(y, x) - rnp.sign(x) * y))
 _i0.defjvps(lambda t, y, x: t * _i1(x))
-_i1.defjvps(lambda t, y, x: t * (_i0(x) - odd_over(y, x)))
+# Beyond overflow it is an infinity less another.
+_i1.defjvps(lambda t, y, x: t * rnp.where(rnp.isinf(y), rnp.abs(y), _i0(x) - odd_over(y, x)))
 
 
 @elementwise
