@@ -234,12 +234,16 @@ def broadcasting(sizes: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int
         out[...] = x.reshape(spread)
         return out
 
-    if math.prod(shape) <= _SMALL:
-        return copy
-    return lambda x: np.broadcast_to(x.reshape(spread), shape)
+    return copy if is_copied(shape) else lambda x: np.broadcast_to(x.reshape(spread), shape)
 
 
-_SMALL = 1024  # up to this many elements, a copy takes less time than NumPy takes to make a view
+def is_copied(shape: Shape) -> bool:
+    """Whether broadcasting to this shape makes a copy, in C order, in place of a view."""
+    # Up to so many elements a copy takes less time than NumPy takes to make a view.
+    return math.prod(d if isinstance(d, int) else _MANY for d in shape) < _MANY
+
+
+_MANY = 1025
 
 
 def _broadcast_transpose(

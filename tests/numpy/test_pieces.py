@@ -14,6 +14,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import ops, tree
+from rune.backends.cpu.meanings import meaning_of
 from rune.core.primitive import Primitive
 from rune.core.program import Literal, Program, Var
 from rune.errors import RuneError
@@ -186,7 +187,7 @@ def evaluated(program: Program, args: list[np.ndarray]) -> dict[Var, np.ndarray]
             return values
         with np.errstate(all="ignore"):
             operands = [a.value if isinstance(a, Literal) else values[a] for a in e.operands]
-            out = e.primitive.reference(*operands, **e.params)
+            out = meaning_of(e.primitive, [a.type for a in e.operands], e.params)(*operands)
         values |= zip(e.results, map(np.asarray, out if e.primitive.multiple_results else [out]), strict=True)
     return values
 

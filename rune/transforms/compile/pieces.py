@@ -41,7 +41,7 @@ def line_of(program: Program, parts: Sequence[Part]) -> Line | None:
     inputs = [writer.slot(v) for v in program.inputs]
     for part in parts:
         if isinstance(part, Program):
-            writer.add(_compiled(part), part.inputs, part.outputs, ())
+            writer.add(_compiled(part), part.inputs, part.outputs)
         elif not writer.can_write(part):
             return None
     return writer.line(inputs, program.outputs)

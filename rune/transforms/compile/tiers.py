@@ -174,10 +174,10 @@ def _captured(trace: Traced) -> list[Array]:
 
 def _in_pieces(program: Program, trace: Traced) -> Specialised[R] | None:
     """Compiled pieces and NumPy's functions; only the latter for arrays in another order."""
+    program = live(flat(program))  # the results of inlined programs that nothing reads
     by_functions: Specialised[R] | None = _in_line(program, trace)
     if by_functions is None:
         return None
-    program = flat(program)
     parts = pieces_of(program)
     if not any(isinstance(part, Program) for part in parts):
         return by_functions
