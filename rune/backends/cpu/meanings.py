@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 from types import ModuleType
 from typing import TypeAlias
 
@@ -20,11 +21,12 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.ops.arithmetic import select, selecting
 from rune.ops.contraction import dot_general, product_of
-from rune.ops.family import broadcast, broadcasting
+from rune.ops.family import broadcast, broadcasting, reduce_sum, reshape, summing
 from rune.ops.fourier import fft
 from rune.ops.linalg.eigh import eigh
-from rune.ops.movement import slice_, slicing
+from rune.ops.movement import pad, padding, slice_, slicing, transpose
 from rune.ops.scalars import of_dtype
+from rune.ops.sliding import shear, shearing
 from rune.ops.transcendental import integer_pow, powering
 
 LONG_ROW = 1 << 10  # complex numbers in a row for which the routine gains more than its call costs
@@ -62,6 +64,11 @@ _OF_SHAPES: Mapping[Primitive, Callable[..., Meaning | None]] = {
     select: selecting,
     integer_pow: powering,
     fft: _transform,
+    transpose: lambda x, *, permutation: methodcaller("transpose", permutation),
+    reshape: lambda x, *, shape: methodcaller("reshape", shape),
+    reduce_sum: summing,
+    shear: shearing,
+    pad: padding,
 }
 
 

@@ -174,6 +174,28 @@ class CpuExecutable:
         finally:
             self.work.end()
 
+    def direct(self) -> Callable[..., Sequence[Buffer]]:
+        """The plan as a function of its arguments, for many short calls.
+
+        Errors: those of `__call__`.
+        """
+        layout, function = self._only_layout, self._call
+        if layout is None or layout.arena_bytes or self.calls_python:
+            return lambda *arguments: self(arguments)
+        makers, begin, end = layout.makers, self.work.begin, self.work.end
+
+        def run(*arguments: Buffer) -> Sequence[Buffer]:
+            begin()
+            try:
+                results = [make() for make in makers]
+                if function(*arguments, *results, _NO_ARENA):
+                    self.checked(function, arguments, (*results, _NO_ARENA))
+                return results
+            finally:
+                end()
+
+        return run
+
     def memory(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> tuple[list[Buffer], np.ndarray]:
         """Results and an arena for one call. Errors: OutOfMemory; those of arguments."""
         try:

@@ -118,13 +118,14 @@ def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
     executable = compiled(in_order(piece), device_for(None))
     assert isinstance(executable, CpuExecutable)
     executable.refine()  # a draft's entry is slow, and this piece is called often
+    run = executable.direct()
 
     def call(*buffers: np.ndarray) -> Sequence[np.ndarray]:
         try:
-            return executable(buffers)
+            return run(*buffers)
         except LayoutError:  # the result of a NumPy function may be a view
             # Not those of rank 0, which would get an axis.
-            return executable([np.ascontiguousarray(x) if x.ndim else x for x in buffers])
+            return run(*[np.ascontiguousarray(x) if x.ndim else x for x in buffers])
 
     return call
 

@@ -1,9 +1,9 @@
 """A program as a straight line of the NumPy functions that eager evaluation would call.
 
 Eager evaluation promotes, looks up and types each operation anew, which takes most of the time for
-small arrays. A line calls the same functions on the same operands, and so gives the same bits. It is
-a Python function with a line of text for each of them: a loop over them would take as long as a
-call of the shorter ones.
+small arrays. A line calls the same functions on the same operands, and so gives the same bits. It
+is a Python function with a line of text for each of them: a loop over them would take as long as
+the shorter ones.
 """
 
 from __future__ import annotations
