@@ -18,7 +18,7 @@ import numpy as np
 
 from rune import locks
 from rune.core.primitive import Primitive
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.ops.arithmetic import select, selecting
 from rune.ops.contraction import dot_general, product_of
 from rune.ops.family import broadcast, broadcasting, reduce_sum, reshape, summing
@@ -78,10 +78,18 @@ def meaning(primitive: Primitive) -> Meaning:
     return _eigh if primitive is eigh else primitive.reference
 
 
+def has_compiled_bits(primitive: Primitive, x: ArrayType) -> bool:
+    """Whether eager calls of a decomposition run the code of compiled ones."""
+    return primitive is eigh and not x.is_symbolic and _is_small(x.shape, x.dtype)
+
+
+def _is_small(shape: Shape, dtype: np.dtype) -> bool:
+    return 0 not in shape and _symmetric().is_small(shape[-1], dtype)
+
+
 def _eigh(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
     assert eigh.reference is not None
-    is_small = a.size > 0 and _symmetric().is_small(a.shape[-1], a.dtype)
-    decompose = _symmetric().decomposed if is_small else eigh.reference
+    decompose = _symmetric().decomposed if _is_small(a.shape, a.dtype) else eigh.reference
     return decompose(a, lower=lower, vectors=vectors)
 
 
