@@ -255,11 +255,14 @@ def test_functions_of_sums_are_one_compiled_program(name: str) -> None:
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (rnp.i0, ["piece", "exp", "integer_pow", "exp", "piece"]),
+        (rnp.i0, ["piece", "exp", "exp", "piece"]),
         (rnp.sinc, ["piece", "sin", "piece"]),
         (rnp.std, ["piece"]),
         (lambda x: rnp.cov(x, x), ["piece", "transpose", "dot_general", "piece"]),
-        (lambda x: rnp.linalg.pinv(x.reshape(5, 2)), ["svd", *["transpose"] * 2, "piece", "mul", "dot_general"]),
+        (
+            lambda x: rnp.linalg.pinv(x.reshape(5, 2)),
+            ["reshape", "svd", *["transpose"] * 2, "piece", "mul", "dot_general"],
+        ),
         (lambda x: rnp.exp(rnp.exp(x)[::-1] * x), ["exp", "piece", "exp"]),
     ],
 )

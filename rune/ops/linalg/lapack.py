@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError, _umath_linalg
 
+from rune import dtypes
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.small import over_matrices
 from rune.ops.matrix_helpers import nan_like
@@ -147,7 +148,7 @@ def determinants(a: np.ndarray) -> np.ndarray:
     """The determinant of each matrix, by LU in double precision. Shapes: [*B, N, N] -> [*B]."""
     if _DET is None:
         return np.asarray(np.linalg.det(a))
-    kinds = "D->D" if np.iscomplexobj(a) else "d->d"
+    kinds = "D->D" if a.dtype in dtypes.COMPLEX else "d->d"
     return np.asarray(_DET(a, signature=kinds).astype(a.dtype, copy=False))
 
 
@@ -159,7 +160,7 @@ def signs_and_logarithms(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if _SLOGDET is None:
         signs, logs = np.linalg.slogdet(a)
     else:
-        signs, logs = _SLOGDET(a, signature="D->Dd" if np.iscomplexobj(a) else "d->dd")
+        signs, logs = _SLOGDET(a, signature="D->Dd" if a.dtype in dtypes.COMPLEX else "d->dd")
     signs, logs = np.asarray(signs, a.dtype), np.asarray(logs, real_dtype(a.dtype))
     is_nan = logs != logs
     return np.where(is_nan, np.array(np.nan, a.dtype), signs) if np.count_nonzero(is_nan) else signs, logs

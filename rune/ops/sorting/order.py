@@ -125,7 +125,7 @@ def _ordered_bits(x: np.ndarray, unsigned: np.dtype) -> np.ndarray:
     return result
 
 
-_LEAST = {dtype: np.iinfo(dtype).min for dtype in (dtypes.i32, dtypes.i64)}
+_LEAST = {dtypes.i32: np.iinfo(np.int32).min, dtypes.i64: np.iinfo(np.int64).min}
 
 
 def take_rows(x: np.ndarray, positions: np.ndarray) -> np.ndarray:
