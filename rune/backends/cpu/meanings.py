@@ -101,3 +101,9 @@ def _symmetric() -> ModuleType:
 @functools.cache
 def _transforms() -> ModuleType:
     return locks.load("rune.backends.cpu.fft.arrays")
+
+
+def forget_tables() -> None:
+    """Drop what eager transforms keep of the lengths that occurred."""
+    if _transforms.cache_info().currsize:  # otherwise there was none
+        _transforms().forget_tables()

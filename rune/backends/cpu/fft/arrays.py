@@ -36,6 +36,12 @@ def transform(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence
     return routines[0] if len(routines) == 1 else partial(_in_turn, routines)
 
 
+def forget_tables() -> None:
+    """Drop the tables of lengths; a transform that is under way has its own references."""
+    for tables in (rows.length_of, columns.stages_of, reals.turns_of):
+        tables.cache_clear()
+
+
 def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:
     for step in steps:
         x = step(x)
