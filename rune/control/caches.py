@@ -3,11 +3,13 @@
 A program holds everything derived from it: rewrites, machine code, binaries of devices. So memory
 grows with the number of cached programs: the traces of jitted functions, which die with the
 functions, and a bounded number of operations, loops and branches that ran eagerly.
-The algebra of sizes caches its latest answers, which take 250 MB after thousands of programs.
+The algebra of sizes caches its latest answers, which take 250 MB after thousands of programs, and
+eager Fourier transforms the tables of 64 lengths.
 """
 
 from __future__ import annotations
 
+from rune.backends.cpu import meanings
 from rune.control import programs
 from rune.control.while_loop import linear_loop, walk_back
 from rune.dims import factors
@@ -38,6 +40,7 @@ def clear_caches() -> None:
     """
     for cache in _CACHES:
         cache.cache_clear()
-    # Not a cache of programs, but it grows with them.
+    # No caches of programs, but they grow with them.
     factors.forget()
+    meanings.forget_tables()
     trace_cache.clear_all()

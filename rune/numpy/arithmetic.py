@@ -137,6 +137,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     return c.floor_divide(x1, x2), c.remainder(x1, x2)
 
 
+@tiered
 @operands_alone
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2 in floats.

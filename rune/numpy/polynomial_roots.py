@@ -90,6 +90,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     if nonzero_places.size == 0:
         return zeros((0,), _complex_dtype(x))
     first, last = int(nonzero_places[0]), int(nonzero_places[-1])
+    if (first, last) == (0, x.shape[0] - 1):
+        return _of_companion(x)
     at_zero = zeros((x.shape[0] - 1 - last,), _complex_dtype(x))
     return concatenate([_of_companion(x[first : last + 1]), at_zero])
 
@@ -109,6 +111,7 @@ def _places_of_others_than_0(x: Array) -> np.ndarray:
         ) from None
 
 
+@tiered
 def _of_companion(p: Array) -> Any:
     """The roots of a polynomial whose first coefficient is not zero."""
     size: Size = type_of(p).shape[0] - 1

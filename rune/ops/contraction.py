@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,17 +82,24 @@ def product_of(
     free_a, free_b = free_axes(a.ndim, ca, ba), free_axes(b.ndim, cb, bb)
     lhs, rhs = _matrices_of(a, ba, free_a, ca), _matrices_of(b, bb, cb, free_b)
     shape = (*(a.shape[i] for i in (*ba, *free_a)), *(b.shape[i] for i in free_b))
+    if lhs is None and rhs is None and len(shape) == a.ndim == b.ndim:
+        return np.matmul
+    lhs, rhs = lhs or _itself, rhs or _itself
     return lambda x, y: np.matmul(lhs(x), rhs(y)).reshape(shape)
 
 
-def _matrices_of(x: ArrayType, batch: Axes, first: Axes, second: Axes) -> Callable[[np.ndarray], np.ndarray]:
-    """`_as_matrices` for all arrays of one type."""
+def _itself(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+def _matrices_of(x: ArrayType, batch: Axes, first: Axes, second: Axes) -> Callable[[np.ndarray], np.ndarray] | None:
+    """`_as_matrices` for all arrays of one type; None if it changes nothing."""
     order = (*batch, *first, *second)
     sizes = (math.prod([x.shape[i] for i in axes]) for axes in (first, second))
     shape = (*(x.shape[i] for i in batch), *sizes)
-    if order == tuple(range(x.ndim)):
-        return lambda x: x.reshape(shape)
-    return lambda x: x.transpose(order).reshape(shape)
+    if order != tuple(range(x.ndim)):
+        return lambda x: x.transpose(order).reshape(shape)
+    return None if shape == x.shape else methodcaller("reshape", shape)
 
 
 def _dot_transpose(ct: Value, linear: Batched, a: Any, b: Any, *, dimension_numbers: Numbers) -> list[Array | None]:

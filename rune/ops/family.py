@@ -7,6 +7,7 @@ rank-0 tangent to the result, and sums a cotangent that belongs to a rank-0 oper
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -234,12 +235,16 @@ def broadcasting(sizes: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int
         out[...] = x.reshape(spread)
         return out
 
-    if math.prod(shape) <= _SMALL:
-        return copy
-    return lambda x: np.broadcast_to(x.reshape(spread), shape)
+    return copy if is_copied(shape) else lambda x: np.broadcast_to(x.reshape(spread), shape)
 
 
-_SMALL = 1024  # up to this many elements, a copy takes less time than NumPy takes to make a view
+def is_copied(shape: Shape) -> bool:
+    """Whether broadcasting to this shape makes a copy, in C order, in place of a view."""
+    # Up to so many elements a copy takes less time than NumPy takes to make a view.
+    return math.prod(d if isinstance(d, int) else _MANY for d in shape) < _MANY
+
+
+_MANY = 1025
 
 
 def _broadcast_transpose(
@@ -303,6 +308,13 @@ def wide(dtype: np.dtype) -> np.dtype:
 def _sum_reference(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     total = np.add.reduce(x, axis=axes, dtype=wide(x.dtype))  # np.sum, without its Python
     return np.asarray(total).astype(x.dtype, copy=False)
+
+
+def summing(x: ArrayType, *, axes: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray] | None:
+    """`reduce_sum` of arrays of one type, as a function of NumPy; None for dtypes that accumulate
+    in a wider dtype.
+    """
+    return None if wide(x.dtype) != x.dtype else functools.partial(np.add.reduce, axis=axes, dtype=x.dtype)
 
 
 def _sum_transpose(ct: Value, linear: Batched, x: ArrayType, *, axes: tuple[int, ...]) -> list[Array]:

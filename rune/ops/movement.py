@@ -149,19 +149,39 @@ def _padded(size: Size, low: Size, high: Size, interior: int) -> Size:
 def _pad_reference(
     x: np.ndarray, value: np.ndarray, *, low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]
 ) -> np.ndarray:
-    shape = tuple(map(_padded, x.shape, low, high, interior))
-    out = np.full(shape, value, x.dtype)
-    target, source = [], []
-    for size, n, lo, gap in zip(shape, x.shape, low, interior, strict=True):
-        # Element i goes to lo + i * step, which must be in 0...size-1.
-        step = gap + 1
-        first = max(0, -(lo // step))
-        end = max(first, min(n, (size - 1 - lo) // step + 1))
-        source.append(slice(first, end))
-        start = lo + first * step
-        target.append(slice(start, start + (end - first) * step, step) if first < end else slice(0))
-    out[tuple(target)] = x[tuple(source)]
-    return out
+    return _padding(x.shape, low, high, interior)(x, value)
+
+
+def padding(
+    x: ArrayType, value: ArrayType, *, low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
+    """The padding of arrays of one shape, as a function of NumPy; None for symbolic sizes."""
+    sizes = tuple(d for d in x.shape if isinstance(d, int))
+    return None if x.is_symbolic else _padding(sizes, low, high, interior)
+
+
+def _padding(
+    sizes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    shape, places = tuple(map(_padded, sizes, low, high, interior)), map(_places, sizes, low, high, interior)
+    source, target = zip(*places, strict=True) if sizes else ((), ())
+
+    def padded(x: np.ndarray, value: np.ndarray) -> np.ndarray:
+        out = np.full(shape, value, x.dtype)
+        out[target] = x[source]
+        return out
+
+    return padded if any((*low, *high, *interior)) else lambda x, value: x.copy()
+
+
+def _places(size: int, low: int, high: int, gap: int) -> tuple[slice, slice]:
+    """The elements of an axis that remain, and their places in the result."""
+    # Element i goes to low + i * step, which must be in the result.
+    step = gap + 1
+    first = max(0, -(low // step))
+    end = max(first, min(size, (_padded(size, low, high, gap) - 1 - low) // step + 1))
+    start = low + first * step
+    return slice(first, end), slice(start, start + (end - first) * step, step) if first < end else slice(0)
 
 
 def _pad_transpose(

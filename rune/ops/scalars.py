@@ -254,7 +254,7 @@ def power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype in dtypes.SIGNED:
         return _signed_power(a, b)
     half = b == 0.5
-    if a.dtype in dtypes.FLOATING and np.any(half):
+    if a.dtype in dtypes.FLOATING and np.count_nonzero(half):
         # NumPy takes a square root if all elements share an exponent 1/2; C differs at -0 and -inf.
         a = np.where(half & ((a == 0) | (a == -np.inf)), np.abs(a), a)
     return np.power(a, b)

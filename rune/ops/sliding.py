@@ -12,7 +12,8 @@ window to the first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,20 +82,51 @@ def _shear_type(x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> 
 
 
 def _shear_reference(x: np.ndarray, *, axes: Ints, strides: Ints, dilations: Ints) -> np.ndarray:
-    first, shape, steps = x.ndim - len(axes), list(x.shape), list(x.strides)
-    for number, (axis, stride, dilation) in enumerate(zip(axes, strides, dilations, strict=True)):
-        shape[axis] = window_count(x.shape[axis], x.shape[first + number], stride, dilation)
-        steps[first + number] += dilation * x.strides[axis]
-        steps[axis] *= stride
+    shape, steps = _sheared(x.shape, x.strides, axes, strides, dilations)
     if 0 in shape:
         return np.zeros(shape, x.dtype)
     # NumPy makes strided views of its own dtypes only.
     plain = x if x.dtype.isbuiltin == 1 else x.view(f"u{x.dtype.itemsize}")
     if not plain.flags.c_contiguous:
         return np.lib.stride_tricks.as_strided(plain, shape, steps, writeable=False).view(x.dtype)
-    view: np.ndarray = np.ndarray(shape, plain.dtype, plain, 0, steps)  # the same, in a third of the time
+    return _strided(plain, shape, steps).view(x.dtype)
+
+
+def _sheared(sizes: Ints, steps: Ints, axes: Ints, strides: Ints, dilations: Ints) -> tuple[Ints, Ints]:
+    """The shape and the byte steps of the result, for those of the operand."""
+    first, shape, new_steps = len(sizes) - len(axes), list(sizes), list(steps)
+    for number, (axis, stride, dilation) in enumerate(zip(axes, strides, dilations, strict=True)):
+        count = window_count(sizes[axis], sizes[first + number], stride, dilation)
+        assert isinstance(count, int)
+        shape[axis] = count
+        new_steps[first + number] += dilation * steps[axis]
+        new_steps[axis] *= stride
+    return tuple(shape), tuple(new_steps)
+
+
+def _strided(x: np.ndarray, shape: Ints, steps: Ints) -> np.ndarray:
+    """A view of a contiguous array, in a third of the time of `as_strided`."""
+    view: np.ndarray = np.ndarray(shape, x.dtype, x, 0, steps)
     view.flags.writeable = False
-    return view.view(x.dtype)
+    return view
+
+
+def shearing(x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> Callable[[np.ndarray], np.ndarray] | None:
+    """`shear` of arrays of one type, as a function of NumPy; None where it may be no view."""
+    if x.is_symbolic or x.dtype.isbuiltin != 1:
+        return None
+    sizes = tuple(d for d in x.shape if isinstance(d, int))
+    dense_steps = tuple(math.prod(sizes[k + 1 :]) * x.dtype.itemsize for k in range(x.ndim))
+    shape, steps = _sheared(sizes, dense_steps, axes, strides, dilations)
+    if 0 in shape:
+        return None
+
+    def view(x: np.ndarray) -> np.ndarray:
+        if not x.flags.c_contiguous:
+            return _shear_reference(x, axes=axes, strides=strides, dilations=dilations)
+        return _strided(x, shape, steps)
+
+    return view
 
 
 def _shear_view(indices: tuple, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> Source:

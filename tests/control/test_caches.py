@@ -11,6 +11,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune.backends.cpu.fft import columns, reals, rows
 from rune.core.program import Program
 from rune.dims.factors import Interned
 from tests.support.arrays import array
@@ -121,3 +122,17 @@ def test_a_loop_or_branch_is_compiled_once_until_all_is_forgotten(name: str):
     with rune.counting() as counts:
         run()
     assert counts.compiles > 0
+
+
+def test_tables_of_eager_transforms_are_dropped_and_the_next_transform_is_right() -> None:
+    x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
+    transforms = [lambda a: rnp.fft.rfft(a.reshape(4, 2048)), lambda a: rnp.fft.fft(a, axis=0)]
+    before = [np.asarray(f(rnp.asarray(x))) for f in transforms]
+    tables = rows.length_of, columns.stages_of, reals.turns_of
+
+    sizes = [t.cache_info().currsize for t in tables]
+    rune.clear_caches()
+
+    assert all(sizes)
+    assert [t.cache_info().currsize for t in tables] == [0, 0, 0]
+    same(before, [np.asarray(f(rnp.asarray(x))) for f in transforms])

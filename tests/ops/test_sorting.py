@@ -18,8 +18,10 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.errors import ArgumentError, DtypeError, ShapeError
+from rune.ops.complex_numbers import PART
 from rune.ops.sorting import argsort, order
 from tests.support.arrays import array
+from tests.support.close import same
 from tests.support.sampling import in_turn
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
@@ -72,6 +74,17 @@ def test_the_reference_has_the_order_of_the_numbers(dtype: np.dtype, size: int):
     row = row_of(dtype, size)
 
     assert order.permutation([row]).tolist() == in_order(row)
+
+
+@pytest.mark.parametrize("dtype", sorted(dtypes.COMPLEX, key=dtypes.short), ids=dtypes.short)
+@pytest.mark.parametrize("size", [2, 9, order.SHORT, order.SHORT + 1])
+@pytest.mark.parametrize("special", [0.0, complex(np.nan, -1), complex(0, np.nan)], ids=str)
+def test_rows_of_complex_numbers_are_sorted_by_both_parts(dtype: np.dtype, size: int, special: complex):
+    parts = np.random.default_rng(size).choice([-0.0, 0.0, 1, -np.inf], (size, 2))
+    row = parts.astype(PART[dtype]).view(dtype)[:, 0]
+    row[0] = special
+
+    same(row[in_order(row)].view(PART[dtype]), order.sorted_rows(row).view(PART[dtype]))
 
 
 @in_turn("dtype")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from rune import dtypes, ops
+from rune.backends.cpu.meanings import meaning_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.errors import DtypeError
@@ -63,6 +64,17 @@ def test_the_type_rule_gives_the_shape_and_dtype_of_the_reference(primitive: Pri
         type = primitive.type_rule(*sample.types, **sample.params)
 
         assert (type.shape, type.dtype) == (result.shape, result.dtype), str(sample)
+
+
+@each_primitive
+def test_the_function_of_eager_calls_gives_an_array_of_every_result_with_axes(primitive: Primitive):
+    for sample in samples(primitive):
+        with np.errstate(all="ignore"):
+            out = meaning_of(primitive, sample.types, sample.params)(*sample.draw())
+        results = out if primitive.multiple_results else [out]
+
+        assert all(isinstance(x, np.ndarray) for x in results if np.ndim(x)), str(sample)
+        assert isinstance(results, tuple | list), str(sample)
 
 
 @each_primitive

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 from types import ModuleType
 from typing import TypeAlias
 
@@ -17,14 +18,15 @@ import numpy as np
 
 from rune import locks
 from rune.core.primitive import Primitive
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.ops.arithmetic import select, selecting
 from rune.ops.contraction import dot_general, product_of
-from rune.ops.family import broadcast, broadcasting
+from rune.ops.family import broadcast, broadcasting, reduce_sum, reshape, summing
 from rune.ops.fourier import fft
 from rune.ops.linalg.eigh import eigh
-from rune.ops.movement import slice_, slicing
+from rune.ops.movement import pad, padding, slice_, slicing, transpose
 from rune.ops.scalars import of_dtype
+from rune.ops.sliding import shear, shearing
 from rune.ops.transcendental import integer_pow, powering
 
 LONG_ROW = 1 << 10  # complex numbers in a row for which the routine gains more than its call costs
@@ -62,6 +64,11 @@ _OF_SHAPES: Mapping[Primitive, Callable[..., Meaning | None]] = {
     select: selecting,
     integer_pow: powering,
     fft: _transform,
+    transpose: lambda x, *, permutation: methodcaller("transpose", permutation),
+    reshape: lambda x, *, shape: methodcaller("reshape", shape),
+    reduce_sum: summing,
+    shear: shearing,
+    pad: padding,
 }
 
 
@@ -71,10 +78,18 @@ def meaning(primitive: Primitive) -> Meaning:
     return _eigh if primitive is eigh else primitive.reference
 
 
+def has_compiled_bits(primitive: Primitive, x: ArrayType) -> bool:
+    """Whether eager calls of a decomposition run the code of compiled ones."""
+    return primitive is eigh and not x.is_symbolic and _is_small(x.shape, x.dtype)
+
+
+def _is_small(shape: Shape, dtype: np.dtype) -> bool:
+    return 0 not in shape and _symmetric().is_small(shape[-1], dtype)
+
+
 def _eigh(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
     assert eigh.reference is not None
-    is_small = a.size > 0 and _symmetric().is_small(a.shape[-1], a.dtype)
-    decompose = _symmetric().decomposed if is_small else eigh.reference
+    decompose = _symmetric().decomposed if _is_small(a.shape, a.dtype) else eigh.reference
     return decompose(a, lower=lower, vectors=vectors)
 
 
@@ -86,3 +101,9 @@ def _symmetric() -> ModuleType:
 @functools.cache
 def _transforms() -> ModuleType:
     return locks.load("rune.backends.cpu.fft.arrays")
+
+
+def forget_tables() -> None:
+    """Drop what eager transforms keep of the lengths that occurred."""
+    if _transforms.cache_info().currsize:  # otherwise there was none
+        _transforms().forget_tables()

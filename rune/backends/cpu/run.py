@@ -174,6 +174,31 @@ class CpuExecutable:
         finally:
             self.work.end()
 
+    def direct(self) -> Callable[..., Sequence[Buffer]]:
+        """The plan as a function of its arguments, for many short calls; it copies views.
+
+        Errors: those of `__call__`.
+        """
+        layout, function = self._only_layout, self._call
+        if layout is None or self.calls_python:
+            return lambda *arguments: self(_dense(arguments))
+        makers, begin, end, nbytes = layout.makers, self.work.begin, self.work.end, layout.arena_bytes
+
+        def run(*arguments: Buffer) -> Sequence[Buffer]:
+            begin()
+            try:
+                results = [make() for make in makers]
+                arena = self._take_arena(nbytes) if nbytes else _NO_ARENA
+                if function(*arguments, *results, arena):
+                    self.checked(function, _dense(arguments), (*results, arena))
+                if nbytes:
+                    self._arenas.append(arena)
+                return results
+            finally:
+                end()
+
+        return run
+
     def memory(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> tuple[list[Buffer], np.ndarray]:
         """Results and an arena for one call. Errors: OutOfMemory; those of arguments."""
         try:
@@ -318,6 +343,12 @@ def _taken_over(array: np.ndarray, type: ArrayType) -> np.ndarray:
     if array.dtype is type.dtype and array.shape == type.shape:
         return array
     return array.reshape(-1).view(type.dtype).reshape(static_shape(type))
+
+
+def _dense(arguments: Sequence[Buffer]) -> list[Buffer]:
+    """The arguments in C order."""
+    # Not those of rank 0, which would get an axis.
+    return [np.ascontiguousarray(x) if x.ndim else x for x in arguments]
 
 
 def _is_only(array: np.ndarray, uses: Mapping[int, int]) -> bool:

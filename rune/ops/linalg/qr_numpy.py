@@ -14,6 +14,7 @@ import functools
 import numpy as np
 from numpy.linalg import _umath_linalg
 
+from rune import dtypes
 from rune.ops.linalg.small import over_matrices
 from rune.ops.matrix_helpers import nan_like
 
@@ -120,7 +121,7 @@ def _qr_in_lapack(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.nd
         q, r = np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
         return _narrowed(q, a), _narrowed(r, a)
     rows, columns = a.shape[-2:]
-    packed = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)  # a copy, which becomes R
+    packed = a.astype(np.complex128 if a.dtype in dtypes.COMPLEX else np.float64)  # a copy, which becomes R
     taus = _RAW(packed)
     is_square = full_matrices and rows > columns
     q = (_COMPLETE if is_square else _REDUCED)(packed, taus)

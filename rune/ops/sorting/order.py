@@ -25,6 +25,8 @@ _HALF = np.uint64(32)
 
 def sorted_rows(x: np.ndarray) -> np.ndarray:
     """`x` sorted along its last axis."""
+    if x.dtype in dtypes.COMPLEX and x.shape[-1] <= SHORT and not np.count_nonzero(x != x):
+        return np.sort(x, axis=-1, kind="stable")  # which has NaN parts in another order
     if x.dtype not in _NATIVE:
         return take_rows(x, permutation([x]))
     rows = np.sort(x, axis=-1)
@@ -114,11 +116,16 @@ def _ordered_bits(x: np.ndarray, unsigned: np.dtype) -> np.ndarray:
     signed_dtype = np.dtype(f"i{unsigned.itemsize}")
     bits = np.ascontiguousarray(x + x.dtype.type(0)).view(signed_dtype)  # -0 + 0 is 0
     mask = bits >> (8 * unsigned.itemsize - 1)  # all ones where negative
-    mask |= np.iinfo(signed_dtype).min
+    mask |= _LEAST[signed_dtype]
     mask ^= bits
     result = mask.view(unsigned)
-    result[np.isnan(x)] = ~unsigned.type(0)
+    is_nan = x != x
+    if np.count_nonzero(is_nan):
+        result[is_nan] = ~unsigned.type(0)
     return result
+
+
+_LEAST = {dtypes.i32: np.iinfo(np.int32).min, dtypes.i64: np.iinfo(np.int64).min}
 
 
 def take_rows(x: np.ndarray, positions: np.ndarray) -> np.ndarray:

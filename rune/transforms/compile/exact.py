@@ -3,12 +3,14 @@
 IEEE 754 determines the rounding of two-term sums, products, quotients and roots, and integer
 arithmetic is exact. Sums of many terms depend on their order, and functions such as exp on their
 implementation. Half types are rounded when they are stored, so arithmetic on them is not included
-here; nor is complex arithmetic, nor searching, which agrees only for sorted rows.
+here; nor is complex arithmetic, nor searching, which agrees only for sorted rows. Small symmetric
+matrices are decomposed by the same code in eager and in compiled calls.
 """
 
 from __future__ import annotations
 
 from rune import dtypes
+from rune.backends.cpu.meanings import has_compiled_bits
 from rune.core.higher import HigherOrder, subprograms
 from rune.core.program import Equation, Program
 from rune.ops import LIBRARY, PRIMITIVES
@@ -43,5 +45,9 @@ def is_exact_equation(equation: Equation) -> bool:
         return True
     if primitive.family in _ROUNDS_ONCE or primitive.name in _BY_NAME:
         return _REAL.issuperset(types)
+    if primitive.name == "integer_pow" and equation.params["exponent"] == 2 and types[0] == dtypes.f32:
+        return True  # NumPy's square in f64 is exact, so it is rounded once, as a product is
+    if primitive.family == "linalg":
+        return has_compiled_bits(primitive, equation.operands[0].type)
     # Integers wrap around, so every order of a sum gives the same bits.
     return primitive.name in _INTEGERS_ALONE and dtypes.INTEGER.issuperset(types)

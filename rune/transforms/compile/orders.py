@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from itertools import accumulate
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.ops.family import zeros_like
+from rune.ops.family import is_copied, zeros_like
 from rune.ops.memory import in_memory
 
 Combine: TypeAlias = Callable[[Array, Array], Array]
@@ -41,29 +41,53 @@ _FLOATS = frozenset({dtypes.f32, dtypes.f64})
 
 def contiguous_values(program: Program) -> frozenset[Var]:
     """The values that NumPy has in C order, without gaps, if the inputs are."""
-    # A broadcast value has no order of its own: a result is laid out like the other operands.
-    plain, spread = set(program.inputs), set[Var]()
+    values = _Layouts(set(program.inputs), set(program.inputs), set())
     for equation in program.equations:
+        if _is_contiguous(equation, values):
+            values.plain.update(equation.results)
+        if _is_ordered(equation, values):
+            values.ordered.update(equation.results)
         if equation.primitive.name in ("broadcast", "iota"):
-            spread.update(equation.results)
-        if all(v.type.ndim == 0 for v in equation.results) or _is_contiguous(equation, plain, spread):
-            plain.update(equation.results)
-    return frozenset(plain)
+            values.spread.update(equation.results)
+    return frozenset(values.plain)
 
 
-def _is_contiguous(equation: Equation, plain: set[Var], spread: set[Var]) -> bool:
+class _Layouts(NamedTuple):
+    """The values so far by what is known of their layout.
+
+    plain:   in C order, without gaps
+    ordered: in C order, perhaps with gaps, or backwards
+    spread:  broadcast, so without an order of their own
+    """
+
+    plain: set[Var]
+    ordered: set[Var]
+    spread: set[Var]
+
+
+def _is_ordered(equation: Equation, values: _Layouts) -> bool:
+    is_view = equation.primitive.name in ("slice", "reverse") and equation.operands[0] in values.ordered
+    return is_view or values.plain.issuperset(equation.results)
+
+
+def _is_contiguous(equation: Equation, values: _Layouts) -> bool:
     primitive, operands = equation.primitive, equation.operands
-    if primitive.name == "pad":
+    if primitive.name in ("pad", "svd") or all(v.type.ndim == 0 for v in equation.results):
         return True
+    if primitive.name == "broadcast":
+        return is_copied(equation.results[0].type.shape)
     if primitive.name == "slice":
-        return operands[0] in plain and operands[0].type.ndim == 1 and equation.params["stride"] == (1,)
-    if primitive.name in ("reshape", "concatenate") or primitive.family in _ALONG_AXES:
-        return plain.issuperset(operands)
-    if primitive.family not in _ELEMENTWISE and primitive.name != "convert":
-        return False
+        return operands[0] in values.plain and operands[0].type.ndim == 1 and equation.params["stride"] == (1,)
+    if primitive.name in ("reshape", "concatenate", "convert") or primitive.family in _ALONG_AXES:
+        return values.plain.issuperset(operands)
     # NumPy lays a result out like its operands; those of one element, or broadcast, do not count.
     large = [a for a in operands if isinstance(a, Var) and a.type.ndim]
-    return plain.union(spread).issuperset(large) and any(a in plain for a in large)
+    is_elementwise = primitive.family in _ELEMENTWISE
+    return (
+        is_elementwise
+        and values.ordered.union(values.spread).issuperset(large)
+        and any(a in values.ordered for a in large)
+    )
 
 
 @functools.cache

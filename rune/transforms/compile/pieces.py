@@ -5,7 +5,8 @@ Of the sixty operations of i0, only an exponential has to be computed by NumPy.
 The others form two pieces, each a call of compiled code: those before it, and those after. Sums of
 floats belong to a piece if NumPy's order of summation is known (orders.py). A NumPy function gets
 the results of a piece in C order. Its bits may depend on the order, so values that NumPy would have
-in another order are computed by NumPy, too.
+in another order are computed by NumPy, too. What several pieces need of the same short operations
+each of them computes again, which takes less time than an array that goes from one to the next.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from rune.backends.cpu.run import CpuExecutable
 from rune.core.evaluate import eval_program, restaged
 from rune.core.higher import called_once
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Atom, Equation, Program, Var
 from rune.core.staging import Stage
 from rune.core.values import Value
-from rune.errors import LayoutError
 from rune.transforms.compile.exact import is_exact_equation
 from rune.transforms.compile.executables import compiled, device_for
 from rune.transforms.compile.orders import contiguous_values, has_known_order, in_numpys_order
 from rune.transforms.programs.straight_line import INLINED, Line, LineWriter
 
 LEAST = 2  # equations of a compiled piece at least: its call costs as much as a NumPy function
+FEW = 1 << 10  # elements of a value that is computed again rather than passed on
+_SHORT = frozenset("arithmetic comparison selection conversion rounding bits movement creation identity".split())
 
 
 Part: TypeAlias = Program | Equation
@@ -41,7 +43,7 @@ def line_of(program: Program, parts: Sequence[Part]) -> Line | None:
     inputs = [writer.slot(v) for v in program.inputs]
     for part in parts:
         if isinstance(part, Program):
-            writer.add(_compiled(part), part.inputs, part.outputs, ())
+            writer.add(_compiled(part), part.inputs, part.outputs)
         elif not writer.can_write(part):
             return None
     return writer.line(inputs, program.outputs)
@@ -68,15 +70,48 @@ def pieces_of(program: Program) -> list[Part]:
         rank += rank % 2 if equation in compiled_equations else 1 - rank % 2
         ranks.update((v, rank) for v in equation.results)
         parts[rank].append(equation)
-    ranked_parts = sorted(parts.items())
-    pieces: list[Part] = []
-    for number, (rank, equations) in enumerate(ranked_parts):
-        if rank % 2 or (len(equations) < LEAST and len(ranked_parts) > 1):
-            pieces += equations
-        else:
-            later_equations = [e for _, group in ranked_parts[number + 1 :] for e in group]
-            pieces.append(_piece(program, equations, later_equations))
-    return pieces
+    return _parts_of(program, sorted(parts.items()), compiled_equations)
+
+
+def _parts_of(
+    program: Program, ranked_equations: Sequence[tuple[int, list[Equation]]], compiled_equations: set[Equation]
+) -> list[Part]:
+    """The parts in the order of their ranks."""
+    shared = {e for e in compiled_equations if _is_short(e)}
+    parts: list[Part] = []
+    # From the last to the first: a piece returns what later parts read.
+    later_atoms: set[Atom] = {*program.outputs}
+    for rank, equations in reversed(ranked_equations):
+        new_parts: list[Part] = [*equations]
+        if rank % 2 == 0:
+            piece = _piece(
+                program, [v for e in equations for v in e.results if v in later_atoms], shared.union(equations)
+            )
+            is_worth_it = len(piece.equations) >= LEAST or len(ranked_equations) == 1
+            new_parts = [piece] if is_worth_it else [*piece.equations]
+        parts[:0] = new_parts
+        later_atoms.update(
+            a for part in new_parts for a in (part.inputs if isinstance(part, Program) else part.operands)
+        )
+    return parts
+
+
+def _is_short(equation: Equation) -> bool:
+    """Whether computing an equation again takes less time than an array that is passed on."""
+    return equation.primitive.family in _SHORT and all(v.type.size <= FEW for v in equation.results)
+
+
+def _piece(program: Program, results: Sequence[Var], equations: set[Equation]) -> Program:
+    """What these results need of the equations, as a program."""
+    atoms: set[Atom] = {*results}
+    body: list[Equation] = []
+    for equation in reversed(program.equations):
+        if equation in equations and not atoms.isdisjoint(equation.results):
+            body.insert(0, equation)
+            atoms.update(equation.operands)
+    computed = {v for e in body for v in e.results}
+    operands = dict.fromkeys(a for e in body for a in e.operands if isinstance(a, Var) and a not in computed)
+    return Program(tuple(operands), tuple(body), tuple(results), name=program.name)
 
 
 def _compiled_equations(program: Program) -> set[Equation]:
@@ -104,29 +139,13 @@ def _varying_values(program: Program) -> set[Var]:
     return varying
 
 
-def _piece(program: Program, equations: Sequence[Equation], later_equations: Sequence[Equation]) -> Program:
-    """These equations as a program; its results are the values that later equations read."""
-    results = dict.fromkeys(v for e in equations for v in e.results)
-    operands = dict.fromkeys(a for e in equations for a in e.operands if isinstance(a, Var) and a not in results)
-    later_atoms = {*program.outputs, *(a for e in later_equations for a in e.operands)}
-    return Program(tuple(operands), tuple(equations), tuple(v for v in results if v in later_atoms), name=program.name)
-
-
 def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
     """The piece as a function of buffers."""
     # Now, and not in the first call: tiers.py asks for pieces only after many calls.
     executable = compiled(in_order(piece), device_for(None))
     assert isinstance(executable, CpuExecutable)
     executable.refine()  # a draft's entry is slow, and this piece is called often
-
-    def call(*buffers: np.ndarray) -> Sequence[np.ndarray]:
-        try:
-            return executable(buffers)
-        except LayoutError:  # the result of a NumPy function may be a view
-            # Not those of rank 0, which would get an axis.
-            return executable([np.ascontiguousarray(x) if x.ndim else x for x in buffers])
-
-    return call
+    return executable.direct()
 
 
 class _Inline(Stage):

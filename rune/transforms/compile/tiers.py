@@ -174,19 +174,18 @@ def _captured(trace: Traced) -> list[Array]:
 
 def _in_pieces(program: Program, trace: Traced) -> Specialised[R] | None:
     """Compiled pieces and NumPy's functions; only the latter for arrays in another order."""
+    program = live(flat(program))  # without the results of inlined programs that nothing reads
     by_functions: Specialised[R] | None = _in_line(program, trace)
     if by_functions is None:
         return None
-    program = flat(program)
     parts = pieces_of(program)
-    if not any(isinstance(part, Program) for part in parts):
-        return by_functions
-    line = None if len(parts) == 1 else line_of(program, parts)
-    if len(parts) == 1:
-        by_pieces = jit(_of_program(in_order(program), trace))
-    else:
-        by_pieces = by_functions if line is None else _on_buffers(line, trace)
+    if len(parts) == 1 and isinstance(parts[0], Program):
+        return _by_layout(jit(_of_program(in_order(program), trace)), by_functions)
+    line = line_of(program, parts) if any(isinstance(part, Program) for part in parts) else None
+    return by_functions if line is None else _by_layout(_on_buffers(line, trace), by_functions)
 
+
+def _by_layout(by_pieces: Specialised[R], by_functions: Specialised[R]) -> Specialised[R]:
     def call(*arrays: Array) -> R:
         # Pieces were compiled for C order; NumPy's functions read views in any order.
         is_plain = all([x.buffer.flags.c_contiguous for x in arrays])

@@ -198,6 +198,18 @@ def test_transforms_over_several_axes_are_those_of_numpy(name: str):
     assert distance(result, getattr(np.fft, name)(x.astype(np.result_type(x, np.float64)))) < 5e-7
 
 
+@pytest.mark.parametrize("shape", [(64, 127), (127, 128), (67, 2, 64), (67, 131)], ids=str)
+@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2"])
+def test_eager_transforms_with_an_axis_that_has_no_routine_are_those_of_numpy(name: str, shape: tuple[int, ...]):
+    x = drawn(shape)
+    x = np.real(x).copy() if name == "rfft2" else x
+
+    result = getattr(rnp.fft, name)(x)
+
+    assert result.dtype == (np.float32 if name == "irfft2" else np.complex64)
+    assert distance(result, getattr(np.fft, name)(x.astype(np.result_type(x, np.float64)))) < 5e-7
+
+
 def test_short_transforms_of_good_lengths_call_no_python():
     assert routines(rnp.fft.fft2, drawn((128, 128))) == ["line_fft", "line_fft"]
 

@@ -2,6 +2,8 @@
 
 fft2     rows, then columns            rfftn    real rows, then columns
                                        irfftn   columns, then real rows
+
+An axis for which there is no routine is transformed by NumPy, if there is one for another axis.
 """
 
 from __future__ import annotations
@@ -9,31 +11,56 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from rune.backends.cpu.fft import columns, reals, rows
 from rune.ops.complex_numbers import PART, WHOLE
+from rune.ops.fourier import fft
 
 Step = Callable[[np.ndarray], np.ndarray]
 
 
 def transform(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence[int], odd: bool) -> Step | None:
-    """The transform `kind` of arrays of this shape; None where a step has no routine."""
+    """The transform `kind` of arrays of this shape; None if no step has a routine."""
     *others, last = axes
     match kind:
         case "rfft":
             half = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
             # The real axis first, and last in the inverse: so other axes have half the numbers.
-            steps = [_from_reals(shape, dtype, last), *_along(half, WHOLE[dtype], others, inverse=False)]
+            real_axis = _Axis(_from_reals(shape, dtype, last), "rfft", last, odd)
+            steps = [real_axis, *_along(half, WHOLE[dtype], others, inverse=False)]
         case "irfft":
-            steps = [*_along(shape, dtype, others, inverse=True), None if odd else _to_reals(shape, dtype, last)]
+            real_axis = _Axis(None if odd else _to_reals(shape, dtype, last), "irfft", last, odd)
+            steps = [*_along(shape, dtype, others, inverse=True), real_axis]
         case _:
             steps = _along(shape, dtype, axes, inverse=kind == "ifft")
-    routines = [step for step in steps if step is not None]
-    if not routines or len(routines) < len(steps):
+    if all(step.routine is None for step in steps):
         return None
-    return routines[0] if len(routines) == 1 else partial(_in_turn, routines)
+    functions = [step.function() for step in steps]
+    return functions[0] if len(functions) == 1 else partial(_in_turn, functions)
+
+
+class _Axis(NamedTuple):
+    """The step along one axis, whose routine may be missing."""
+
+    routine: Step | None
+    kind: str
+    axis: int
+    odd: bool = False
+
+    def function(self) -> Step:
+        """The routine, or NumPy's function."""
+        assert fft.reference is not None
+        by_numpy = partial(fft.reference, kind=self.kind, axes=(self.axis,), odd=self.odd)
+        return self.routine or by_numpy
+
+
+def forget_tables() -> None:
+    """Drop the tables of lengths; a transform that is under way has its own references."""
+    for tables in (rows.length_of, columns.stages_of, reals.turns_of):
+        tables.cache_clear()
 
 
 def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:
@@ -42,9 +69,10 @@ def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:
     return x
 
 
-def _along(shape: tuple[int, ...], dtype: np.dtype, axes: Sequence[int], inverse: bool) -> list[Step | None]:
+def _along(shape: tuple[int, ...], dtype: np.dtype, axes: Sequence[int], inverse: bool) -> list[_Axis]:
     """Steps along each axis, the last first."""
-    return [_complex(shape, dtype, axis, inverse) for axis in reversed(axes)]
+    kind = "ifft" if inverse else "fft"
+    return [_Axis(_complex(shape, dtype, axis, inverse), kind, axis) for axis in reversed(axes)]
 
 
 def _complex(shape: tuple[int, ...], dtype: np.dtype, axis: int, inverse: bool) -> Step | None:

@@ -35,7 +35,7 @@ def is_routine(n: int, inner: int, dtype: np.dtype) -> bool:
 def transformed(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
     """The transform along an axis, or its inverse, of columns that the routine takes."""
     source, result, dtype, n = np.ascontiguousarray(x), np.empty(x.shape, x.dtype), PART[x.dtype], x.shape[axis]
-    stages = _stages(n, dtype)
+    stages = stages_of(n, dtype)
     shape = rows.shape_of(dtype)
     room = int(in_lines(2 * n * shape.lanes * shape.bytes))
     memory = host_memory.arena(ROOMS * room, "fft")
@@ -46,7 +46,8 @@ def transformed(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=64)
-def _stages(n: int, dtype: np.dtype) -> rows.Stages:
+def stages_of(n: int, dtype: np.dtype) -> rows.Stages:
+    """The stages of a column of n numbers."""
     return rows.stages_of(n, dtype)
 
 

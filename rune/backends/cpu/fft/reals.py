@@ -47,7 +47,7 @@ def inverse(x: np.ndarray) -> np.ndarray:
 
 def _run(name: str, x: np.ndarray, result: np.ndarray, n: int) -> None:
     source, dtype = np.ascontiguousarray(x), PART.get(x.dtype, x.dtype)
-    length, turns = rows.length_of(n // 2, dtype), _turns(n, dtype)
+    length, turns = rows.length_of(n // 2, dtype), turns_of(n, dtype)
     memory, (real, imag, *places) = length.memory()
     # As in rows.py, parts are exchanged around an inverse.
     even, odd = (imag, real) if name == "inverse" else (real, imag)
@@ -59,7 +59,8 @@ def _run(name: str, x: np.ndarray, result: np.ndarray, n: int) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def _turns(n: int, dtype: np.dtype) -> np.ndarray:
+def turns_of(n: int, dtype: np.dtype) -> np.ndarray:
+    """What the halves of n real numbers are turned by."""
     return half_turns(n, dtype)
 
 
