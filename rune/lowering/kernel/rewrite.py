@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from functools import cache
-from operator import is_
+from operator import attrgetter, is_
 from types import MappingProxyType
 
 from rune import dims, dtypes
@@ -74,19 +74,25 @@ def perfect_nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
     return loops, body
 
 
+# Tables by exact types, since every pass asks every statement, and a match tries one class after
+# another.
+_EXPRESSION: Mapping[type[Stmt], attrgetter[Expr | None]] = {
+    **dict.fromkeys((Let, Store, Assign, Accumulate), attrgetter("value")),
+    Var: attrgetter("init"),
+    If: attrgetter("condition"),
+    Fetch: attrgetter("guard"),
+}
+_BOUND_NAME: Mapping[type[Stmt], attrgetter[str]] = {
+    **dict.fromkeys((Let, Var, Alloc), attrgetter("name")),
+    For: attrgetter("var"),
+}
+
+
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions of the statement itself, not of its bodies."""
-    match stmt:
-        case Let(value=value) | Store(value=value) | Assign(value=value) | Accumulate(value=value):
-            return (value,)
-        case Var(init=init):
-            return (init,)
-        case If(condition=condition):
-            return (condition,)
-        case Fetch(guard=guard):
-            return () if guard is None else (guard,)
-        case For() | Alloc() | Barrier() | MatrixProduct():
-            return ()
+    expression_of = _EXPRESSION.get(type(stmt))
+    expr = None if expression_of is None else expression_of(stmt)
+    return () if expr is None else (expr,)
 
 
 def stmt_sizes(stmt: Stmt) -> tuple[Size, ...]:
@@ -142,7 +148,8 @@ def names_in(expr: Expr) -> frozenset[str]:
         if type(part) is Local:
             names.add(part.name)
         else:
-            names.update(*map(size_names, expr_sizes(part)))
+            for size in expr_sizes(part):
+                names |= size_names(size)
     return frozenset(names)
 
 
@@ -183,11 +190,8 @@ def vars_changed(stmt: Stmt) -> tuple[str, ...]:
 
 def bound_name(stmt: Stmt) -> str | None:
     """The name that the statement itself binds."""
-    match stmt:
-        case Let(name=name) | Var(name=name) | Alloc(name=name) | For(var=name):
-            return name
-        case _:
-            return None
+    name_of = _BOUND_NAME.get(type(stmt))
+    return None if name_of is None else name_of(stmt)
 
 
 def names_bound(body: Iterable[Stmt]) -> frozenset[str]:
