@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
 from rune.dims.algebra import Dim, Size, at_most, interval, less, of_factor, of_terms, rewrite, sides
-from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, memo, symbols, terms_of
+from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, memo, symbols, symbols_of, terms_of
 from rune.dims.messages import UndecidedComparison, as_symbol, ranges, undecided
 from rune.errors import DimensionError
 
@@ -55,6 +55,7 @@ __all__ = [
     "ranges",
     "substitute",
     "symbol",
+    "symbol_names",
     "symbols",
     "symbols_within",
 ]
@@ -215,16 +216,25 @@ def coefficient(x: Size, name: str) -> Size | None:
     terms: list[Term] = []
     for number, factors in terms_of(x):
         others = tuple(f for f in factors if not (isinstance(f, Symbol) and f.name == name))
-        if len(others) < len(factors) - 1 or any(name in _names(f) for f in others):
+        if len(others) < len(factors) - 1 or any(_mentions(f, name) for f in others):
             return None
         if len(others) < len(factors):
             terms.append(Term(number, others))
     return of_terms(terms)
 
 
-def _names(x: Factor | Size) -> set[str]:
-    size = x if isinstance(x, (int, Dim)) else of_factor(x)
-    return {s.name for s in symbols(size)}
+@memo
+def symbol_names(x: Size) -> frozenset[str]:
+    """The names of all symbols of x.
+
+    >>> sorted(symbol_names(symbol("i") // 2 + symbol("n")))
+    ['i', 'n']
+    """
+    return frozenset(s.name for s in symbols(x))
+
+
+def _mentions(factor: Factor, name: str) -> bool:
+    return any(s.name == name for s in symbols_of(factor))
 
 
 def substitute(x: Size, values: Mapping[str, Size]) -> Size:
@@ -267,7 +277,7 @@ def evaluate(x: Size, values: Mapping[str, int]) -> int:
     """
     if isinstance(x, int):
         return x
-    missing = _names(x) - values.keys()
+    missing = symbol_names(x) - values.keys()
     if missing:
         known = ", ".join(values) or "none"
         names = ", ".join(sorted(missing))

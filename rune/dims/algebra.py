@@ -215,15 +215,16 @@ def _cofactor(term: Term, factor: Factor) -> Size:
 
 def rewrite(x: Size, known: dict[Factor, Size]) -> Size:
     """x in canonical form with factors replaced; adds each factor that it rewrites to `known`."""
-    total: Size = 0
-    for coefficient, factors in terms_of(x):
-        product: Size = coefficient
-        for factor in factors:
-            if factor not in known:
-                known[factor] = _rewrite_factor(factor, known)
-            product = product * known[factor]
-        total = total + product
-    return total
+    return of_terms([term for t in terms_of(x) for term in terms_of(_rewrite_term(t, known))])
+
+
+def _rewrite_term(term: Term, known: dict[Factor, Size]) -> Size:
+    product: Size = term.coefficient
+    for factor in term.factors:
+        if factor not in known:
+            known[factor] = _rewrite_factor(factor, known)
+        product = multiply(known[factor], product)
+    return product
 
 
 def _rewrite_factor(factor: Factor, known: dict[Factor, Size]) -> Size:

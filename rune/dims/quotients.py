@@ -13,9 +13,12 @@ Source: Hermite's identity; Graham, Knuth, Patashnik, "Concrete Mathematics", (3
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rune.dims.factors import Factor, FloorDiv, Term, collected, join, nesting, terms_of
+from rune.dims.factors import Factor, FloorDiv, Term, collected, divide_term, join, nesting, symbols_of, terms_of
+
+if TYPE_CHECKING:
+    from rune.dims.algebra import Size
 
 Divide = Callable[[Iterable[Term], int], Iterable[Term]]
 
@@ -49,8 +52,8 @@ def shortened(terms: list[Term], divide: Divide) -> list[Term]:
     divide: returns the quotient of a sum by a number.
     """
     while True:
-        best = min(_equal_sums(terms, divide), key=_length, default=terms)
-        if _length(best) >= _length(terms):
+        best = min(_equal_sums(terms, divide), key=_length, default=None)
+        if best is None or _length(best) >= _length(terms):
             return terms
         terms = best
 
@@ -58,6 +61,9 @@ def shortened(terms: list[Term], divide: Divide) -> list[Term]:
 def _equal_sums(terms: list[Term], divide: Divide) -> Iterator[list[Term]]:
     """Equal sums that the identity yields by removing one of its parts."""
     for parts, counts in _identities(terms):
+        # Asked before the division, which costs most: hardly any sum contains the quotient.
+        if 2 * (len(counts) + _may_contain_quotient(terms, parts.family)) <= parts.ways:
+            continue
         quotient = list(divide((*parts.family.y, Term(parts.c, ())), parts.d))
         times = [*counts, -_times(terms, parts.family.cofactor, quotient)]
         if 2 * sum(map(bool, times)) > parts.ways:
@@ -77,18 +83,37 @@ def _identities(terms: Sequence[Term]) -> Iterator[tuple[_Parts, list[int]]]:
                 yield _Parts(family, count, c), [n for j, n in members.items() if j % d == c]
 
 
+def _may_contain_quotient(terms: Iterable[Term], family: _Family) -> bool:
+    """Whether a term outside the family has its cofactor, and otherwise only symbols of y."""
+    cofactor, inside = Term(1, family.cofactor), {s for t in family.y for f in t.factors for s in symbols_of(f)}
+    for term in terms:
+        share = divide_term(Term(1, term.factors), cofactor)
+        if share.coefficient and all(symbols_of(f) <= inside for f in share.factors):
+            if not any(_is_member(f, family) for f in share.factors):
+                return True
+    return False
+
+
+def _is_member(factor: Factor, family: _Family) -> bool:
+    return type(factor) is FloorDiv and factor.denominator == family.k and _linear(factor.numerator)[0] == family.y
+
+
 def _families(terms: Sequence[Term]) -> dict[_Family, dict[int, int]]:
     """The coefficients of the quotients in a sum, by family and j."""
     families: dict[_Family, dict[int, int]] = {}
     for coefficient, factors in terms:
         for place, factor in enumerate(factors):
             if type(factor) is FloorDiv and isinstance(factor.denominator, int):
-                parts = terms_of(factor.numerator)
-                y = tuple(t for t in parts if t.factors)
-                j = sum(t.coefficient for t in parts if not t.factors)
+                y, j = _linear(factor.numerator)
                 family = _Family((*factors[:place], *factors[place + 1 :]), y, factor.denominator)
                 families.setdefault(family, {})[j] = coefficient
     return families
+
+
+def _linear(numerator: Size) -> tuple[tuple[Term, ...], int]:
+    """y and j of a numerator y + j."""
+    terms = terms_of(numerator)
+    return tuple(t for t in terms if t.factors), sum(t.coefficient for t in terms if not t.factors)
 
 
 def _times(terms: Sequence[Term], cofactor: tuple[Factor, ...], quotient: Sequence[Term]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -353,13 +353,34 @@ def _reshape_type(x: ArrayType, *, shape: Shape) -> ArrayType:
 
 
 def _reshape_view(indices: tuple, x: ArrayType, *, shape: Shape) -> Source:
-    flat, index = flat_index(indices, shape), []
-    for size in reversed(x.shape):
-        if size == 0:
-            return view_of((0,) * x.ndim)  # there is no element to read
-        index.append(0 if size == 1 else flat % size)
-        flat = flat // size
-    return view_of(tuple(reversed(index)))
+    if 0 in x.shape:
+        return view_of((0,) * x.ndim)  # there is no element to read
+    index: list[Size] = []
+    for sizes, places in _groups(x.shape, shape):
+        flat, digits = flat_index(indices[places], shape[places]), list[Size]()
+        for size in reversed(x.shape[sizes]):
+            digits.append(0 if size == 1 else flat % size)
+            flat = flat // size
+        index += reversed(digits)
+    return view_of(tuple(index))
+
+
+def _groups(before: Shape, after: Shape) -> Iterator[tuple[slice, slice]]:
+    """The axes of two shapes, in groups with equally many elements.
+
+    (6, 20, 7) and (3, 2, 20, 7) have three: division needs no index of the other groups.
+    """
+    places = {count: axis for axis, count in enumerate(_counts(after))}
+    start, at = 0, 0
+    for end, count in enumerate(_counts(before)):
+        if count in places and end > start and places[count] >= at:
+            yield slice(start, end), slice(at, places[count])
+            start, at = end, places[count]
+
+
+def _counts(shape: Shape) -> list[Size]:
+    """For each axis the number of elements from there on, and 1 at the end."""
+    return [product(shape[axis:]) for axis in range(len(shape) + 1)]
 
 
 reshape = Primitive(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
-from operator import is_
+from functools import cache
+from operator import attrgetter, is_
+from types import MappingProxyType
 
 from rune import dims, dtypes
 from rune.dims import Dim, Size, symbols_within
@@ -72,19 +74,25 @@ def perfect_nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
     return loops, body
 
 
+# Tables by exact types, since every pass asks every statement, and a match tries one class after
+# another.
+_EXPRESSION: Mapping[type[Stmt], attrgetter[Expr | None]] = {
+    **dict.fromkeys((Let, Store, Assign, Accumulate), attrgetter("value")),
+    Var: attrgetter("init"),
+    If: attrgetter("condition"),
+    Fetch: attrgetter("guard"),
+}
+_BOUND_NAME: Mapping[type[Stmt], attrgetter[str]] = {
+    **dict.fromkeys((Let, Var, Alloc), attrgetter("name")),
+    For: attrgetter("var"),
+}
+
+
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions of the statement itself, not of its bodies."""
-    match stmt:
-        case Let(value=value) | Store(value=value) | Assign(value=value) | Accumulate(value=value):
-            return (value,)
-        case Var(init=init):
-            return (init,)
-        case If(condition=condition):
-            return (condition,)
-        case Fetch(guard=guard):
-            return () if guard is None else (guard,)
-        case For() | Alloc() | Barrier() | MatrixProduct():
-            return ()
+    expression_of = _EXPRESSION.get(type(stmt))
+    expr = None if expression_of is None else expression_of(stmt)
+    return () if expr is None else (expr,)
 
 
 def stmt_sizes(stmt: Stmt) -> tuple[Size, ...]:
@@ -125,12 +133,12 @@ def expr_sizes(expr: Expr) -> tuple[Size, ...]:
 
 def size_names(x: Size) -> frozenset[str]:
     """The names of the symbols of an index expression."""
-    return frozenset(s.name for s in dims.symbols(x)) if isinstance(x, Dim) else frozenset()
+    return dims.symbol_names(x) if isinstance(x, Dim) else frozenset()
 
 
 def mentions(x: Size, names: Set[str]) -> bool:
     """Whether a symbol of an index expression is among names."""
-    return isinstance(x, Dim) and any(s.name in names for s in dims.symbols(x))
+    return isinstance(x, Dim) and not names.isdisjoint(dims.symbol_names(x))
 
 
 def names_in(expr: Expr) -> frozenset[str]:
@@ -140,7 +148,8 @@ def names_in(expr: Expr) -> frozenset[str]:
         if type(part) is Local:
             names.add(part.name)
         else:
-            names.update(*map(size_names, expr_sizes(part)))
+            for size in expr_sizes(part):
+                names |= size_names(size)
     return frozenset(names)
 
 
@@ -181,11 +190,8 @@ def vars_changed(stmt: Stmt) -> tuple[str, ...]:
 
 def bound_name(stmt: Stmt) -> str | None:
     """The name that the statement itself binds."""
-    match stmt:
-        case Let(name=name) | Var(name=name) | Alloc(name=name) | For(var=name):
-            return name
-        case _:
-            return None
+    name_of = _BOUND_NAME.get(type(stmt))
+    return None if name_of is None else name_of(stmt)
 
 
 def names_bound(body: Iterable[Stmt]) -> frozenset[str]:
@@ -382,13 +388,7 @@ def map_exprs(function: Callable[[Expr], Expr], body: Body) -> Body:
 def replace_symbols(body: Body, sizes: Mapping[str, Size]) -> Body:
     """The body with index symbols replaced by index expressions, in bounds too."""
 
-    def on_size(x: Size) -> Size:
-        return dims.substitute(x, sizes) if isinstance(x, Dim) else x
-
-    def on_expr(expr: Expr) -> Expr:
-        return map_expr(lambda part: with_sizes(on_size, part), expr)
-
-    return map_stmts(lambda stmt: (map_parts(stmt, on_expr, on_size),), body)
+    return rename(body, MappingProxyType({}), sizes)
 
 
 def rename_size(x: Size, names: Mapping[str, str]) -> Size:
@@ -405,14 +405,14 @@ def rename_size(x: Size, names: Mapping[str, str]) -> Size:
     return dims.substitute(x, new) if new else x
 
 
-def rename_parts(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
-    """The statement with the names it binds, reads and writes renamed; bodies stay."""
+def rename_parts(stmt: Stmt, names: Mapping[str, str], on_size: Callable[[Size], Size]) -> Stmt:
+    """The statement with the names it binds, reads and writes renamed; bodies stay.
+
+    on_size: what becomes of an index expression or an extent
+    """
 
     def new(name: str) -> str:
         return names.get(name, name)
-
-    def on_size(x: Size) -> Size:
-        return rename_size(x, names)
 
     def on_node(expr: Expr) -> Expr:
         if type(expr) is Local:
@@ -422,6 +422,8 @@ def rename_parts(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
         return with_sizes(on_size, expr)
 
     stmt = map_parts(stmt, lambda e: map_expr(on_node, e), on_size)
+    if not names:
+        return stmt
     match stmt:
         case Let() | Var() | Assign() | Accumulate() | Alloc():
             return _with(stmt, name=new(stmt.name))
@@ -438,9 +440,19 @@ def rename_parts(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
             return stmt
 
 
-def rename(body: Body, names: Mapping[str, str]) -> Body:
-    """The body with locals, loop variables, buffers and allocations renamed."""
-    return map_stmts(lambda stmt: (rename_parts(stmt, names),), body)
+def rename(body: Body, names: Mapping[str, str], sizes: Mapping[str, Size] = MappingProxyType({})) -> Body:
+    """The body with locals, loop variables, buffers and allocations renamed.
+
+    sizes: index expressions for index symbols, by their new names, in bounds too
+    """
+
+    # A body mentions the same index expressions again and again.
+    @cache
+    def on_size(x: Size) -> Size:
+        x = rename_size(x, names)
+        return dims.substitute(x, sizes) if sizes and isinstance(x, Dim) else x
+
+    return map_stmts(lambda stmt: (rename_parts(stmt, names, on_size),), body)
 
 
 def fresh(base: str, names: Collection[str]) -> str:
@@ -476,7 +488,7 @@ def unique_names(code: KernelCode) -> KernelCode:
                 new = fresh(name, used_names | later) if name in used_names else name
                 used_names.add(new)
                 scope = {**names, name: new} if new != name else names
-            new_stmt = rename_parts(stmt, scope) if scope else stmt
+            new_stmt = rename_parts(stmt, scope, lambda x, scope=scope: rename_size(x, scope)) if scope else stmt
             inner = scope
             statements.append(map_bodies(new_stmt, lambda b, inner=inner: visit(b, inner)))
             # A loop variable's scope ends with its loop; other names last to the end of the body.

@@ -6,7 +6,7 @@ buffer that it reads has changed up to that place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import field, replace
 
 from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
@@ -67,8 +67,9 @@ class Versions:
     memory: frozenset[str]  # buffers that the kernel writes
     together: dict[str, frozenset[str]]  # aliases: a write to one is a write to all
     changes: dict[int, frozenset[str]]  # what each statement changes, by identity
-    # Keyed by identity: every enclosing expression looks its parts up again.
-    known: dict[int, tuple[Expr, frozenset[str]]] = field(default_factory=dict)
+    # Keyed by identity: every enclosing expression looks its parts up again. Sorted, because keys
+    # must not depend on the order of a set.
+    known: dict[int, tuple[Expr, tuple[str, ...]]] = field(default_factory=dict)
 
     def from_start(self) -> Versions:
         """The state at the beginning of the code, for another walk over it."""
@@ -77,19 +78,18 @@ class Versions:
     def key(self, expr: Expr) -> Key:
         """The key of an expression at this place."""
         number = self.of_expressions.of(expr)
-        if not self.numbers:
-            return number, ()
-        # Sorted, because the key must not depend on the order of a set.
-        return number, tuple(sorted((name, self.numbers[name]) for name in self.read_by(expr)))
+        names = self.read_by(expr) if self.numbers else ()
+        return number, tuple([(name, self.numbers[name]) for name in names]) if names else ()
 
-    def read_by(self, expr: Expr) -> frozenset[str]:
-        """The changing Vars and buffers that an expression reads."""
+    def read_by(self, expr: Expr) -> tuple[str, ...]:
+        """The changing Vars and buffers that an expression reads, sorted."""
         entry = self.known.get(id(expr))
         if entry is None:
-            entry = self.known[id(expr)] = (expr, self._names_read(expr))
+            names = self._names_read(expr)
+            entry = self.known[id(expr)] = (expr, tuple(sorted(names)) if names else ())
         return entry[1]
 
-    def _names_read(self, expr: Expr) -> frozenset[str]:
+    def _names_read(self, expr: Expr) -> Collection[str]:
         # By cases, since this runs twice per node and most nodes read nothing that changes.
         match expr:
             case Op(args=args):

@@ -38,7 +38,6 @@ from rune.lowering.kernel.rewrite import (
     names_bound,
     names_used,
     rename,
-    replace_symbols,
     reserve,
     unique_names,
     walk,
@@ -121,7 +120,7 @@ def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
     length = Op("min", (const(size, dtypes.i64), of_size(loop.extent - first)), dtypes.i64)
     # The last block may be shorter, so the extent is a Let with these bounds.
     one = replace(loop, extent=dims.symbol(rounds, 1, size))
-    inner = replace_symbols(rename(loop.body, names), {loop.var: first + loop_symbol(one)})
+    inner = rename(loop.body, names, {loop.var: first + loop_symbol(one)})
     body = (
         Let(rounds, length),
         *(Var(new, COMBINE["add"].identity(sums[name])) for name, new in names.items()),

@@ -84,7 +84,7 @@ def round_at(loop: For, at: Size, used_names: set[str]) -> Body:
     for name in sorted(names_bound(loop.body)):
         names[name] = fresh(name, used_names)
         used_names.add(names[name])
-    return replace_symbols(rename(loop.body, names), {loop.var: at})
+    return rename(loop.body, names, {loop.var: at})
 
 
 PASS = Pass("unroll", "write UNROLLED loops out", unroll)

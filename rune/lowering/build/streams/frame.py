@@ -18,7 +18,7 @@ from rune.lowering.build.streams.tile import Tile, columns_of
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Op, const, of_size
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let, Stmt, Store
-from rune.lowering.kernel.rewrite import rename, replace_symbols
+from rune.lowering.kernel.rewrite import rename
 from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
 from rune.records import dataclass
 
@@ -35,7 +35,7 @@ class Place:
 
     def lets(self, lets: Iterable[Let]) -> list[Stmt]:
         """The lets in this copy."""
-        return list(replace_symbols(rename(tuple(lets), self.names), self.sizes))
+        return list(rename(tuple(lets), self.names, self.sizes))
 
     def expr(self, expr: Expr) -> Expr:
         """The expression in this copy."""
@@ -46,7 +46,7 @@ class Place:
 
     def index(self, index: Size) -> Size:
         """The index in this copy."""
-        (store,) = replace_symbols(rename((Store("_", index, const(0, dtypes.i32)),), self.names), self.sizes)
+        (store,) = rename((Store("_", index, const(0, dtypes.i32)),), self.names, self.sizes)
         assert isinstance(store, Store)
         return store.index
 

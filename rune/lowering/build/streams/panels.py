@@ -16,7 +16,7 @@ from rune.dims import Dim, Size, is_static
 from rune.lowering.kernel.expr import Expr, Load, Op
 from rune.lowering.kernel.matrices import NARROW
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let
-from rune.lowering.kernel.rewrite import names_in, rename, replace_symbols, walk_expr
+from rune.lowering.kernel.rewrite import names_in, rename, walk_expr
 from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
 from rune.records import dataclass
 
@@ -198,7 +198,7 @@ def _meaning(panel: Panel) -> object:
     # Without the names of lets and of the axis, in which a dot and a sum may differ.
     names = {let.name: f"let_{n}" for n, let in enumerate(panel.lets)}
     along = {panel.along.name: dims.symbol("along", 0, panel.elements - 1)}
-    return panel.elements, replace_symbols(rename((*panel.lets, Let("_", panel.value)), names), along)
+    return panel.elements, rename((*panel.lets, Let("_", panel.value)), names, along)
 
 
 def slice_of(expr: Expr, lets: Sequence[Let]) -> list[Let]:
