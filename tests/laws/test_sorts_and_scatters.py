@@ -56,6 +56,7 @@ def keys(size: int, dtype: Any = np.float32) -> np.ndarray:
 # --- sorts ------------------------------------------------------------------------------------
 
 
+@in_turn()
 @each_device
 def test_one_program_sorts_rows_of_every_length(device: Any):
     argsort = rune.jit(partial(rnp.argsort, axis=1), device=device.name, dims={"n": (1, 130)})
@@ -92,6 +93,7 @@ def test_long_rows_of_every_width_are_sorted(dtype: str, device: Any):
         np.testing.assert_array_equal(np.sort(x), result)
 
 
+@in_turn()
 @each_device
 def test_several_keys_are_sorted_with_their_values(device: Any):
     rng = np.random.default_rng(0)
@@ -103,6 +105,7 @@ def test_several_keys_are_sorted_with_their_values(device: Any):
     np.testing.assert_array_equal(np.lexsort((second, first)), order)
 
 
+@in_turn()
 @each_device
 def test_the_largest_of_a_long_row_are_taken_in_order(device: Any):
     x = keys(3001)
@@ -182,6 +185,7 @@ def test_words_take_as_many_passes_as_they_have_bits(bits: int, device: Any):
     np.testing.assert_array_equal(np.sort(x, axis=1), words)
 
 
+@in_turn()
 @each_device
 def test_words_of_few_bits_are_restored(device: Any):
     x = np.random.default_rng(1).integers(0, 1 << 11, 300, dtype=np.uint32)
@@ -240,6 +244,7 @@ def test_an_atomic_scatter_agrees_with_numpy(dtype: Any, combine: str, device: A
     np.testing.assert_array_equal(changed(combine, *values), actual)
 
 
+@in_turn()
 @each_device
 def test_one_program_scatters_every_number_of_updates(device: Any):
     def run(rows: Any, places: Any, updates: Any) -> Any:
@@ -252,6 +257,7 @@ def test_one_program_scatters_every_number_of_updates(device: Any):
         np.testing.assert_array_equal(changed("add", *values), scatter(*values))
 
 
+@in_turn()
 @each_driver
 def test_sums_of_floats_are_the_same_on_every_run(device: Any):
     rng = np.random.default_rng(0)
@@ -265,6 +271,7 @@ def test_sums_of_floats_are_the_same_on_every_run(device: Any):
     near(exact, first, relative=1e-3, absolute=1e-3, why="about 1,400 terms each, in f32")
 
 
+@in_turn()
 @each_device
 def test_sums_in_any_order_are_near_where_the_user_allows_them(device: Any):
     rng = np.random.default_rng(0)
