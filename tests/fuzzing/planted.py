@@ -132,10 +132,7 @@ def _donation() -> Iterator[None]:
         return execute(program, args, place, tuple(range(len(args))), schedules)
 
     # Both at once, and not within a call: threads would put back each other's patches.
-    with (
-        patch.object(executables, "_may_lend", lambda value, device: True),
-        patch.object(run, "execute", all_lent),
-    ):
+    with patch.object(executables, "_may_lend", lambda value, device: True), patch.object(run, "execute", all_lent):
         yield
 
 
