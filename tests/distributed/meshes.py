@@ -260,7 +260,7 @@ def checkpoints() -> None:
 
 
 def soak() -> None:
-    """Thousands of steps use no more memory, of whatever number of processes: two are the cheapest."""
+    """Thousands of steps use no more memory; more processes than two show nothing else."""
     if distributed.process_count() > 2:
         return
     x = rune.device_put(numbers(4 * len(distributed.devices()), 64), NamedSharding(line(), P("d")))

@@ -87,7 +87,7 @@ def test_attention_is_right_for_halves(case: Case, dtype: Any, device: str):
 @in_turn("case", "dtype")
 @on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
-@pytest.mark.parametrize("case", [Case(1, 64, 128, 1, 1, 64), Case(1, 70, 131, 2, 2, 16)], ids=str)
+@pytest.mark.parametrize("case", [Case(1, 70, 131, 2, 2, 16), Case(1, 64, 128, 1, 1, 64)], ids=str)
 def test_gradients_of_halves_are_right(case: Case, dtype: Any, device: str):
     arrays, cotangent = case.arrays(dtype), case.cotangent().astype(dtype)
     args = [rnp.asarray(x, dtype=dtype) for x in (*arrays, cotangent)]
