@@ -24,8 +24,10 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda f: f,
     **{name: lambda f, name=name: rune.jit(f, device=name) for name in DEVICES},
 }
-# Whether a triangle is lower, transposed, and has a diagonal of ones.
+# Whether a triangle is lower, transposed, and has a diagonal of ones; each half has every pair.
 FORMS = list(itertools.product((False, True), repeat=3))
+HALVES = [[form for form in FORMS if sum(form) % 2 == parity] for parity in (0, 1)]
+ONE_BLOCK = 33  # beyond, a form takes a driver a second and more
 KINDS = ("float32", "float64", "complex64")
 in_every_way = pytest.mark.parametrize("way", WAYS)
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -34,11 +36,14 @@ ERRORS = {"float32": 1e-5, "float64": 1e-13, "complex64": 1e-5}
 
 
 def forms(n: int, way: str, kind: str) -> Sequence[tuple[bool, ...]]:
-    """All of them on the CPU; where each is compiled for a second, a form and its opposite: others
-    at each size of an executor, which has every third in turn, and with each dtype, and so all."""
+    """All of them on the CPU. Where each is compiled, a half at three sizes, the other at the next
+    three: an executor has every third size in turn, and so both halves. Of several blocks one form
+    and its opposite: the executors have all of them among themselves."""
     if IS_WHOLE or way == "eager" or way.startswith("cpu"):
         return FORMS
-    place = (SIZES.index(n) // 3 + KINDS.index(kind)) % 4
+    if n <= ONE_BLOCK:
+        return HALVES[SIZES.index(n) // 3 % 2]
+    place = (SIZES.index(n) + 2 * KINDS.index(kind)) % 4
     return FORMS[place], FORMS[-1 - place]
 
 
