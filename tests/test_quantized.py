@@ -20,6 +20,7 @@ from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.quantized import FORMATS, Quantized
 from tests.support.arrays import array
 from tests.support.close import close, near, same
+from tests.support.sampling import in_turn
 
 every_format = pytest.mark.parametrize("format", FORMATS, ids=dtypes.short)
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
@@ -175,6 +176,7 @@ def test_a_product_is_that_of_the_numbers_stored(options: dict[str, Any]):
     near(expected.T, np.asarray(q.mT @ x.T), relative=2e-5, why="sums of 64 in f32")
 
 
+@in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 @with_every_option
 def test_a_compiled_product_is_the_eager_one(options: dict[str, Any], device: str):

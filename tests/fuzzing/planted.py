@@ -128,14 +128,11 @@ def _race() -> AbstractContextManager[Any]:
 def _donation() -> Iterator[None]:
     execute = executables.execute
 
-    def all_lent(program: Any, args: Any, place: Any, donations: Any) -> Any:
-        return execute(program, args, place, tuple(range(len(args))))
+    def all_lent(program: Any, args: Any, place: Any, donations: Any, schedules: Any) -> Any:
+        return execute(program, args, place, tuple(range(len(args))), schedules)
 
     # Both at once, and not within a call: threads would put back each other's patches.
-    with (
-        patch.object(executables, "_may_lend", lambda value, device, args: True),
-        patch.object(run, "execute", all_lent),
-    ):
+    with patch.object(executables, "_may_lend", lambda value, device: True), patch.object(run, "execute", all_lent):
         yield
 
 

@@ -94,7 +94,8 @@ def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if dtype == dtypes.bool_:
         return x.astype(np.float64) != 0
     if x.dtype in dtypes.FLOATING and dtype in dtypes.INTEGER:
-        saturated_values = [saturated(float(v), *limits(dtype)) for v in x]
+        low, high = limits(dtype)
+        saturated_values = [saturated(v, low, high) for v in x.astype(np.float64).tolist()]
         return np.array(saturated_values, np.uint64 if dtype == dtypes.u64 else np.int64).astype(dtype)
     if x.dtype in dtypes.FLOATING:
         return x.astype(np.float32).astype(dtype)

@@ -67,6 +67,7 @@ def test_a_system_is_solved_and_its_determinant_known(n: int, device: str):
     near(exact[1], np.asarray(size).astype(np.float64), relative=1e-4, why="f32")
 
 
+@in_turn()
 @on_every_executor
 def test_each_lane_is_factored_separately(device: str):
     a = np.stack([positive(40), -positive(40), positive(40)])

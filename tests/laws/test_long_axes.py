@@ -29,7 +29,7 @@ from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.close import near, same
 from tests.support.lowering import f32, i32, program_of, target
-from tests.support.sampling import IS_WHOLE, is_in_turn, sharing_kernels
+from tests.support.sampling import IS_WHOLE, in_turn, is_in_turn, sharing_kernels
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 LONG = (65_536, 65_537, 70_000, 50_257)
@@ -172,6 +172,7 @@ def test_an_axis_may_have_any_size_in_every_role(device: str, name: str, n: int)
     ROLES[name].hold(n, device)
 
 
+@in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 def test_an_array_may_have_no_axes(device: str):
     def function(x: Any) -> Any:
@@ -182,6 +183,7 @@ def test_an_array_may_have_no_axes(device: str):
     same([4, 3, [3], [3], [1]], [np.asarray(a).astype(np.int64).tolist() for a in arrays])
 
 
+@in_turn()
 @pytest.mark.parametrize("device", [d for d in DEVICES if IS_WHOLE or d != "reference:0"])
 def test_a_row_of_a_vocabulary_has_its_log_softmax(device: str):
     x = np.random.default_rng(0).normal(size=(64, 50_257)).astype(np.float32)

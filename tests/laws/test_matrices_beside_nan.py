@@ -279,6 +279,7 @@ def test_a_row_of_r_does_not_depend_on_later_reflections(n: int, way: str, kind:
     require_rows_in_front(n, kind, WAYS[way](linalg.qr))
 
 
+@in_turn()
 @in_every_way
 def test_a_row_of_r_that_loops_compute_does_not_depend_on_later_reflections(way: str):
     """Matrices of two and a half blocks, as devices without a routine reflect them."""

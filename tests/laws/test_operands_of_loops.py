@@ -23,6 +23,7 @@ from rune.lowering.scatters.atomic import change_atomically
 from rune.lowering.scatters.by_sorting import CHUNK, LAST, change_by_sorting
 from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import Tiles, Word, sort_words
+from tests.support.sampling import in_turn
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
@@ -46,6 +47,7 @@ def changed(function: Any, rows: np.ndarray, places: np.ndarray, updates: np.nda
     return result
 
 
+@in_turn()
 @each_device
 @pytest.mark.parametrize("mode", ["drop", "clip"])
 @pytest.mark.parametrize("dtype", [np.int32, np.float32])
@@ -59,6 +61,7 @@ def test_a_scatter_writes_at_computed_places(dtype: Any, mode: str, device: Any)
     np.testing.assert_array_equal(expected, run(rows, places, updates))
 
 
+@in_turn()
 @each_device
 @pytest.mark.parametrize("count", [1, 641])
 def test_an_atomic_change_reads_computed_operands(count: int, device: Any):
@@ -78,6 +81,7 @@ def test_an_atomic_change_reads_computed_operands(count: int, device: Any):
     np.testing.assert_array_equal(expected, rune.jit(run, device=device.name)(rows, mask, places, updates))
 
 
+@in_turn()
 @each_device
 def test_one_program_changes_by_computed_places_of_every_number(device: Any):
     def run(rows: Any, places: Any, updates: Any) -> Any:
@@ -93,6 +97,7 @@ def test_one_program_changes_by_computed_places_of_every_number(device: Any):
         )
 
 
+@in_turn()
 @each_device
 def test_no_updates_change_nothing(device: Any):
     run = rune.jit(lambda x, i: change_by_sorting("add", Tiles(1, 96), x, i + 1, x[:0] * 2), device=device.name)
@@ -101,6 +106,7 @@ def test_no_updates_change_nothing(device: Any):
     np.testing.assert_array_equal(rows, run(rows, np.zeros(0, np.int32)))
 
 
+@in_turn()
 @each_device
 def test_places_may_be_computed_from_the_rows_themselves(device: Any):
     if not has_atomic(device.target, "add", np.dtype(np.int32)):
@@ -115,6 +121,7 @@ def test_places_may_be_computed_from_the_rows_themselves(device: Any):
     np.testing.assert_array_equal(expected, rune.jit(run, device=device.name, donate_argnums=0)(rnp.asarray(rows)))
 
 
+@in_turn()
 @each_with_groups
 def test_computed_keys_are_sorted(device: Any):
     x = np.random.default_rng(0).integers(0, 1 << 7, (2, 1031), dtype=np.uint32)  # a pass reads what is computed
@@ -128,6 +135,7 @@ def test_computed_keys_are_sorted(device: Any):
     np.testing.assert_array_equal(np.sort(128 - x[::-1], axis=1), keys)
 
 
+@in_turn()
 @each_with_groups
 def test_running_sums_of_computed_values_agree_with_numpy(device: Any):
     x = np.random.default_rng(0).integers(-3, 4, (3, TILE + 1, 2)).astype(np.int32)
@@ -138,6 +146,7 @@ def test_running_sums_of_computed_values_agree_with_numpy(device: Any):
     np.testing.assert_array_equal(np.cumsum(np.where(x > x[..., :1], x * x, x[..., :1]), 1, dtype=np.int32), actual)
 
 
+@in_turn()
 @each_with_groups
 def test_the_largest_of_computed_values_is_the_first_one(device: Any):
     x = np.random.default_rng(0).integers(0, 9, (3, 5004)).astype(np.float32)

@@ -101,6 +101,7 @@ def test_large_transpositions_agree_with_numpy(
     same(function(np, x), result)
 
 
+@in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 def test_large_transpositions_of_inner_axes_agree_with_numpy(device: str):
     x = np.random.default_rng(0).integers(-9, 9, (13, 301, 299)).astype(np.int32)
@@ -110,6 +111,7 @@ def test_large_transpositions_of_inner_axes_agree_with_numpy(device: str):
     same(x.swapaxes(1, 2) * 2, result)
 
 
+@in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_result_that_takes_the_memory_of_an_argument_is_right(device: str):
     x = np.random.default_rng(0).standard_normal((1 << 9, 1 << 11)).astype(np.float32)

@@ -13,6 +13,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from tests.support.close import near
+from tests.support.sampling import in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 
@@ -26,6 +27,7 @@ def distances(xp: Any, points: Any, centre: Any) -> Any:
     return length, outside + xp.minimum(xp.max(beyond, -1), 0.0), offset / length[..., None]
 
 
+@in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_reductions_of_a_few_elements_are_those_of_numpy(n: int, device: str):
@@ -38,6 +40,7 @@ def test_reductions_of_a_few_elements_are_those_of_numpy(n: int, device: str):
         near(truth, result, relative=1e-5, absolute=1e-6, why="tanh, sums and roots in f32")
 
 
+@in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 def test_points_that_march_to_a_box_in_a_loop_stop_where_numpy_stops(device: str):
     directions = np.random.default_rng(0).standard_normal((53, 3)).astype(np.float32)

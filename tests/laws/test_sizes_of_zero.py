@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rune
-from tests.support.sampling import one_in
+from tests.support.sampling import in_turn, one_in
 from tests.support.shape_functions import CASES, hold, symbolic
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +34,7 @@ def test_one_program_is_right_for_sizes_of_zero(device: str, name: str):
     hold(name, symbolic(device))
 
 
+@in_turn()
 @pytest.mark.parametrize("name", one_in(3, list(CASES)))
 @pytest.mark.parametrize("device", DEVICES)
 def test_one_program_is_right_for_sizes_of_zero_on_every_executor(device: str, name: str):

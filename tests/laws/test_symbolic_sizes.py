@@ -19,6 +19,7 @@ import rune.numpy as rnp
 from tests.support.affine_functions import AffineFunction, affine_functions
 from tests.support.close import near
 from tests.support.examples import COMPILING, DRIVEN
+from tests.support.sampling import in_turn
 
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", COMPUTING)
@@ -40,6 +41,7 @@ def agree(expected: Any, actual: Any) -> None:
     near(expected, actual, relative=2e-3, why="f32 through a few steps, other order of sums")
 
 
+@in_turn()
 @on_every_executor
 @DRIVEN
 @given(f=affine_functions(), sizes=SIZES)
@@ -52,6 +54,7 @@ def test_one_program_is_right_for_every_size(device: str, f: AffineFunction, siz
     agree(f(*args), result)
 
 
+@in_turn()
 @on_every_executor
 @DRIVEN
 @given(f=affine_functions(3), sizes=SIZES)
@@ -65,6 +68,7 @@ def test_its_gradient_is_that_of_the_function_of_numbers(device: str, f: AffineF
     agree(rune.grad(loss(f), argnums=(0, 1))(*args), gradient)
 
 
+@in_turn()
 @on_every_executor
 @DRIVEN
 @given(f=affine_functions(3), sizes=SIZES)
@@ -78,6 +82,7 @@ def test_its_linear_map_is_that_of_the_function_of_numbers(device: str, f: Affin
         agree((out, expected), (output, linear(*tangents)))
 
 
+@in_turn()
 @on_every_executor
 @DRIVEN
 @given(f=affine_functions(3), sizes=SIZES, lanes=st.integers(1, 3))

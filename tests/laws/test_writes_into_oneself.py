@@ -19,6 +19,7 @@ import rune
 import rune.numpy as rnp
 from rune.lowering.kernelize import cost
 from tests.support.close import same
+from tests.support.sampling import in_turn
 
 DEVICES = [d.name for d in rune.devices() if not d.name.startswith("null")]
 SIDES = [(7, 5), (128, 128), (131, 127)]  # IN_PLACE is 16,384 elements
@@ -158,6 +159,7 @@ def test_donated_memory_is_read_before_it_is_written(name: str):
     same(expected(name, "once", x), result(name, "once", x, "cpu:0", donate_argnums=0))
 
 
+@in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("rows", [3, 20_000])
 def test_nothing_is_written_at_no_places(rows: int, device: str):
@@ -165,6 +167,7 @@ def test_nothing_is_written_at_no_places(rows: int, device: str):
     same(x, rune.jit(lambda x, i: x.at[i].set(x[i] * 2), device=device)(x, places))
 
 
+@in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["rows in another order", "a row down", "add of itself in another order"])
 def test_every_executor_reads_before_it_writes(name: str, device: str):

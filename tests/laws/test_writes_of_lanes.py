@@ -21,6 +21,7 @@ import rune.numpy as rnp
 from rune import lax
 from tests.support.close import same
 from tests.support.examples import COMPILING
+from tests.support.sampling import in_turn
 
 LENGTH = 7
 EXECUTORS = [d.name for d in rune.devices() if not d.name.startswith("null")]
@@ -127,6 +128,7 @@ def test_each_lane_writes_as_it_does_alone(body: list[Write], lanes: int, seed: 
 ALL = [Write(kind, 1, 1, 2) for kind in KINDS]
 
 
+@in_turn()
 @pytest.mark.parametrize("device", EXECUTORS)
 def test_each_lane_writes_on_an_executor_as_it_does_alone(device: str):
     xs, steps = operands(3, 7)

@@ -14,6 +14,7 @@ import rune
 from rune import numpy as rnp
 from rune.scipy.linalg import cho_solve
 from tests.support.close import near
+from tests.support.sampling import in_turn
 
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", COMPUTING)
@@ -33,6 +34,7 @@ BESIDE = {
 }
 
 
+@in_turn()
 @on_every_executor
 @pytest.mark.parametrize("name", BESIDE)
 def test_a_value_and_its_diagonal_may_both_be_stored(name: str, device: str):

@@ -26,6 +26,7 @@ from rune.ops.family import fit
 from tests.support.arrays import array
 from tests.support.close import close, near
 from tests.support.lowering import PLAIN, WITH_DOT, f32, program_of
+from tests.support.sampling import in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
@@ -137,6 +138,7 @@ FUNCTIONS = {
 }
 
 
+@in_turn()
 @on_every_executor
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_complex_code_agrees_with_eager(name: str, device: str):
@@ -149,6 +151,7 @@ def test_compiled_complex_code_agrees_with_eager(name: str, device: str):
     near(np.asarray(function(z)), np.asarray(result), relative=1e-5, why="f32, other order of sums")
 
 
+@in_turn()
 @on_every_executor
 def test_loops_and_branches_carry_complex_values(device: str):
     def function(z: Any, rows: Any) -> Any:
@@ -197,6 +200,7 @@ def test_an_equation_keeps_the_users_line_through_the_lowering():
     }
 
 
+@in_turn()
 @on_every_executor
 @pytest.mark.parametrize("name", ["product of all", "running product", "product", "backwards"])
 def test_products_of_a_symbolic_size_are_a_loop(name: str, device: str):

@@ -25,6 +25,7 @@ from rune.lowering.stages import stages
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, program_of
+from tests.support.sampling import in_turn
 
 THREADS = replace(PLAIN, threads_per_workgroup=64, cores=2)
 DEVICES = [d.name for d in rune.devices() if d.target.threads_per_workgroup > 1]
@@ -114,6 +115,7 @@ def scanned(scan: Primitive, x: np.ndarray, axis: int, reverse: bool, device: st
     return np.asarray(program(x))
 
 
+@in_turn()
 @each_device
 @each_scan
 @pytest.mark.parametrize("reverse", [False, True])
@@ -129,6 +131,7 @@ def test_integers_are_scanned_to_the_bit(
     np.testing.assert_array_equal(expected, scanned(scan, x, axis, reverse, device))
 
 
+@in_turn()
 @each_device
 def test_the_ends_of_many_parts_are_scanned_in_parts(device: str):
     x = np.arange(LONG, dtype=np.int32)
@@ -136,6 +139,7 @@ def test_the_ends_of_many_parts_are_scanned_in_parts(device: str):
     np.testing.assert_array_equal(np.cumsum(x), scanned(ops.cumsum, x, 0, False, device))
 
 
+@in_turn()
 @each_device
 @pytest.mark.parametrize("reverse", [False, True])
 def test_parts_that_begin_with_the_total_of_those_before_them(reverse: bool, device: str):
@@ -147,6 +151,7 @@ def test_parts_that_begin_with_the_total_of_those_before_them(reverse: bool, dev
     np.testing.assert_array_equal(expected, scanned(ops.cumsum, x, 1, reverse, device))
 
 
+@in_turn()
 @each_device
 def test_a_nan_reaches_everything_after_it(device: str):
     x = np.ones(3000, np.float32)
@@ -158,6 +163,7 @@ def test_a_nan_reaches_everything_after_it(device: str):
     assert (maxima[:1500] == 1).all()
 
 
+@in_turn()
 @each_device
 def test_half_types_are_summed_in_f32_from_end_to_end(device: str):
     x = array(np.full(4096, 1.0), dtypes.bf16)

@@ -20,6 +20,7 @@ from rune.transforms.derivatives.linearize import linearize_flat
 from tests.support.arrays import array
 from tests.support.close import near, same
 from tests.support.derivatives import WHY, differences, directions
+from tests.support.sampling import in_turn
 
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 ROWS = ops.IndexDims((), (0,), (0,))
@@ -45,6 +46,7 @@ def at(primitive: Primitive, mode: str = "fill") -> Callable[..., Any]:
 # --- values -----------------------------------------------------------------------------------
 
 
+@in_turn()
 @each_scatter
 @pytest.mark.parametrize("dtype", [dtypes.i32, dtypes.u8, dtypes.f32], ids=dtypes.short)
 @pytest.mark.parametrize("device", COMPUTING)
@@ -62,6 +64,7 @@ def test_a_thousand_updates_of_seven_elements_all_count(device: str, dtype: np.d
     same(expected, np.asarray(result))
 
 
+@in_turn()
 @each_scatter
 @pytest.mark.parametrize("device", COMPUTING)
 def test_rows_scattered_to_one_place_are_combined_column_by_column(device: str, primitive: Primitive):
@@ -81,6 +84,7 @@ def test_rows_scattered_to_one_place_are_combined_column_by_column(device: str, 
     same(expected, np.asarray(result))
 
 
+@in_turn()
 @pytest.mark.parametrize("device", COMPUTING)
 def test_the_last_of_several_writes_to_an_element_wins(device: str):
     indices = array(np.tile(np.arange(4, dtype=np.int32), 50))
@@ -92,6 +96,7 @@ def test_the_last_of_several_writes_to_an_element_wins(device: str):
     assert np.asarray(result).tolist() == [196, 197, 198, 199]
 
 
+@in_turn()
 @pytest.mark.parametrize("primitive", [ops.scatter_min, ops.scatter_max], ids=str)
 @pytest.mark.parametrize("device", COMPUTING)
 def test_a_nan_wins_in_the_element_or_among_the_updates(device: str, primitive: Primitive):

@@ -100,6 +100,7 @@ def test_every_executor_sorts_in_the_order_of_the_reference(dtype: np.dtype, dev
     assert np.asarray(order).tolist() == [in_order(row) for row in rows]
 
 
+@in_turn()
 @each_device
 def test_zeros_keep_their_signs_and_their_order(device: Any):
     x = np.array([0.0, 1.0, -0.0, -1.0, 0.0, -0.0], np.float32)
@@ -149,6 +150,7 @@ def test_narrow_keys_are_sorted_in_one_word_and_wide_keys_word_by_word():
 # --- top_k, several operands ------------------------------------------------------------------
 
 
+@in_turn()
 @each_device
 def test_top_k_takes_the_first_of_tied_elements_and_puts_nan_first(device: Any):
     x = np.array([1.0, 5.0, np.nan, 5.0, -2.0], np.float32)
@@ -173,6 +175,7 @@ def hard_numbers(dtype: Any, repeats: int) -> np.ndarray:
     return np.tile(np.array(words, f"u{np.dtype(dtype).itemsize}").view(dtype), repeats)
 
 
+@in_turn()
 @each_device
 @pytest.mark.parametrize("repeats", [1, 29], ids=["short", "long"])
 @pytest.mark.parametrize("dtype", BITS)

@@ -20,6 +20,7 @@ from rune.core.higher import subprograms
 from rune.core.program import Equation, Program
 from rune.errors import DtypeError, ShapeError
 from tests.support.close import near, same
+from tests.support.sampling import in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
@@ -135,6 +136,7 @@ def test_draws_by_exact_arithmetic_are_the_same_on_every_executor(device: str):
     same([np.asarray(x) for x in drawn(key)], [np.asarray(x) for x in rune.jit(drawn, device=device)(key)])
 
 
+@in_turn()
 @on_every_executor
 def test_samplers_that_loop_run_on_every_executor(device: str):
     key = random.key(1)

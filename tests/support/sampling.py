@@ -12,13 +12,15 @@ OpenCL, Vulkan and wgpu on a processor share the kernels of groups of threads, a
 language that rune writes and the driver that compiles it, which takes most of their time. The size
 of an array changes the kernels only: if a test says so (`in_turn`), each of the three executors
 runs every third size, with all dtypes and all ways of computing. With fewer values than executors,
-each executor runs one."""
+each executor runs one. A test without such a parameter takes turns with the others of its file
+(`in_turn()`): what every executor makes of every primitive is held by laws/test_conformance.py, and
+these tests hold what kernels compute that are the same on all three."""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
@@ -60,7 +62,10 @@ def possible(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 def in_turn(*parameters: str) -> pytest.MarkDecorator:
     """Executors that share kernels divide the values of these parameters, or their combinations,
-    among themselves: each runs every third."""
+    among themselves: each runs every third.
+
+    Without parameters they divide all cases of such tests of one file.
+    """
     return pytest.mark.in_turn(*parameters)
 
 
@@ -84,32 +89,47 @@ def each_in_turn(items: Sequence[pytest.Item], group: Sequence[str]) -> list[pyt
     """The tests without those whose value another executor of the group runs."""
     collection = {item.nodeid for item in items}
     places: dict[tuple[str, str], int] = {}
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     for item in items:
-        key = _test(item), _value_in_turn(item)
-        if key not in places:
-            places[key] = counts[key[0]]
-            counts[key[0]] += 1
+        table, value = _case_in_turn(item, group)
+        if value and (table, value) not in places:
+            places[table, value] = counts.setdefault(table, _first_place(table, group))
+            counts[table] += 1
 
     def has_turn(item: pytest.Item) -> bool:
-        executor = next((name for name in names_of_values(item) if name in group), None)
-        if executor is None or not (value := _value_in_turn(item)):
+        table, value = _case_in_turn(item, group)
+        if not value:
             return True
-        place, count = places[_test(item), value], counts[_test(item)]
-        owners = [name for name in group if is_in_turn(place, count, name, group)]
+        executor, place = _executor(item, group), places[table, value]
+        owners = [name for name in group if is_in_turn(place, counts[table], name, group)]
         return executor in owners or not any(item.nodeid.replace(executor, owner) in collection for owner in owners)
 
     return list(items) if IS_WHOLE else [i for i in items if has_turn(i)]
 
 
-def _test(item: pytest.Item) -> str:
-    return item.nodeid.split("[")[0]
+def _case_in_turn(item: pytest.Item, group: Sequence[str]) -> tuple[str, str]:
+    """The test whose values are divided, or the file whose tests are, and the value or the case.
+
+    The second is "" if the test runs on every executor, or on none of the group.
+    """
+    mark, executor = item.get_closest_marker("in_turn"), _executor(item, group)
+    if mark is None or not executor:
+        return item.nodeid, ""
+    if not mark.args:
+        return item.nodeid.split("::")[0], item.nodeid.replace(executor, "")
+    values = [item.callspec.params[name] for name in mark.args]  # type: ignore[attr-defined]
+    return item.nodeid.split("[")[0], repr(values)
 
 
-def _value_in_turn(item: pytest.Item) -> str:
-    """The values that decide which executor runs the test; "" if all do."""
-    mark = item.get_closest_marker("in_turn")
-    return "" if mark is None else repr([item.callspec.params[name] for name in mark.args])  # type: ignore[attr-defined]
+def _first_place(table: str, group: Sequence[str]) -> int:
+    """A file with fewer cases than executors runs each of them once, wherever its name says; of a
+    test with fewer values than executors, each executor runs one."""
+    return 0 if "::" in table else len(group) + zlib.crc32(table.encode()) % len(group)
+
+
+def _executor(item: pytest.Item, group: Sequence[str]) -> str:
+    """The executor of the group that the test runs on; "" if it is none of them."""
+    return next((name for name in names_of_values(item) if name in group), "")
 
 
 def pairs_of_values(items: Sequence[pytest.Item]) -> list[pytest.Item]:

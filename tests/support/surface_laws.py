@@ -218,15 +218,16 @@ def placed(cases: Sequence[Case]) -> list[Placed]:
     return [p for p in cases_placed if p.is_apt]
 
 
-# The name of a law's argument, and the cases of a room that it takes.
+# The name of a law's argument, and the cases of a room that it takes. Samples of one table have no
+# common factor, or the cases of the smallest would be in all of them.
 _CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
     "case": lambda room: room.cases,
     "smooth": lambda room: one_in(room.smooth_sample, smooth(room.cases)),
     "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
     "dynamic": lambda room: one_in(32, dynamic(room.cases)),
-    "pair": lambda room: one_in(128, placed(room.cases)),
-    "batch_pair": lambda room: one_in(512, placed(dynamic(room.cases))),
-    "gradient_pair": lambda room: one_in(256, placed(smooth(room.cases))),
+    "pair": lambda room: one_in(127, placed(room.cases)),
+    "batch_pair": lambda room: one_in(509, placed(dynamic(room.cases))),
+    "gradient_pair": lambda room: one_in(251, placed(smooth(room.cases))),
 }
 
 

@@ -113,21 +113,21 @@ def sizes_of(tests: list[Any]) -> dict[str, str]:
 
 
 def test_executors_that_share_kernels_run_every_third_size_and_others_run_all(of_samples: None):
-    sample = each_in_turn(in_four_languages("law", 5), GROUP)
+    sample = each_in_turn(in_four_languages("file::law", 5), GROUP)
 
     assert sizes_of(sample) == {"cpu": "0011223344", "wgpu": "0033", "vulkan": "1144", "opencl": "22"}
 
 
 @pytest.mark.parametrize(("count", "last"), [(1, "00"), (2, "00"), (3, "22")])
 def test_with_few_values_every_executor_has_one_and_every_value_an_executor(count: int, last: str, of_samples: None):
-    sizes = sizes_of(each_in_turn(in_four_languages("law", count), GROUP))
+    sizes = sizes_of(each_in_turn(in_four_languages("file::law", count), GROUP))
 
     assert sizes["opencl"] == last
     assert set("".join(sizes[name] for name in GROUP)) == set(sizes["cpu"])
 
 
 def test_combinations_of_two_parameters_are_taken_in_turn(of_samples: None):
-    tests = in_four_languages("law", 3)
+    tests = in_four_languages("file::law", 3)
     for one in tests:
         one.get_closest_marker = lambda _: SimpleNamespace(args=("size", "dtype"))
 
@@ -136,14 +136,35 @@ def test_combinations_of_two_parameters_are_taken_in_turn(of_samples: None):
     assert sorted(names_of_values(t)[:2] for t in sample) == [[n, dtype] for n in "012" for dtype in "fi"]
 
 
+def test_tests_without_a_parameter_to_divide_take_turns_with_the_others_of_their_file(of_samples: None):
+    tests = [t for number in range(3) for t in in_four_languages(f"file::law {number}", 1)]
+    for one in tests:
+        one.get_closest_marker = lambda _: SimpleNamespace(args=())
+
+    sample = each_in_turn(tests, GROUP)
+
+    cases = [(t.nodeid.split("[")[0], names_of_values(t)[1]) for t in sample if "cpu" not in t.nodeid]
+    assert sorted(cases) == [(f"file::law {number}", dtype) for number in range(3) for dtype in "fi"]
+    assert {name: len(values) for name, values in sizes_of(sample).items()} == {"cpu": 6, **dict.fromkeys(GROUP, 2)}
+
+
+def test_a_file_of_one_such_case_runs_it_on_one_executor(of_samples: None):
+    (*_, last) = tests = in_four_languages("file::law", 1)[:4]
+    for one in tests:
+        one.get_closest_marker = lambda _: SimpleNamespace(args=())
+
+    assert len(each_in_turn(tests, GROUP)) == 2
+    assert each_in_turn([last], GROUP) == [last]
+
+
 def test_a_test_of_an_executor_without_the_others_runs(of_samples: None):
-    alone = [t for t in in_four_languages("law", 5) if "wgpu" in t.nodeid]
+    alone = [t for t in in_four_languages("file::law", 5) if "wgpu" in t.nodeid]
 
     assert each_in_turn(alone, GROUP) == alone
 
 
 def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: None):
-    tests = in_four_languages("law", 5)
+    tests = in_four_languages("file::law", 5)
     for one in tests:
         one.get_closest_marker = lambda _: without(lambda dtype, device, **_: (dtype, device) == ("f", "wgpu")).mark
 
@@ -158,7 +179,7 @@ def test_all_tests_run_for_the_whole_suite(monkeypatch: pytest.MonkeyPatch):
     tests = items("many", list(grid([2, 3, 4]).values()))
 
     assert pairs_of_values(tests) == tests
-    assert len(each_in_turn(in_four_languages("law", 5), GROUP)) == 40
+    assert len(each_in_turn(in_four_languages("file::law", 5), GROUP)) == 40
     assert one_in(3, list("abcdef")) == list("abcdef")
 
 
