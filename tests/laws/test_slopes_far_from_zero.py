@@ -78,6 +78,13 @@ def test_a_slope_of_a_large_complex_number_is_right(name):
     assert (np.abs(actual - expected) <= bound).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_slope_of_i1_is_a_half_at_numbers_without_a_leading_bit(dtype):
+    x = np.array([1, 3, 5], dtype) * np.finfo(dtype).smallest_subnormal
+
+    assert np.asarray(rune.vmap(rune.grad(special.i1))(x)) == pytest.approx([0.5, 0.5, 0.5])
+
+
 @pytest.mark.parametrize("x", [-50.0, -300.0, -6e4])
 def test_squareplus_does_not_cancel_below_zero(x):
     assert float(nn.squareplus(np.float16(x))) == pytest.approx(2 / (math.hypot(2, x) - x), rel=4e-3, abs=1e-7)
