@@ -23,7 +23,7 @@ from rune.lowering.codegen.source_kernels import ENTRY
 
 HERE = Path(__file__).parent
 SWITCH = "RUNE_TEST_CUDA_EMULATOR"
-_FLAGS = ("-O0", "-w", "-std=gnu++17", "-fPIC")
+_FLAGS = ("-O1", "-w", "-std=gnu++17", "-fPIC")
 # Arithmetic as written; functions of constants are called too, as g++ would round them otherwise.
 _OF_KERNELS = ("-ffp-contract=off", "-fno-builtin", "-fno-strict-aliasing", "-fwrapv")
 # What is written for the device's own instructions, and the same for the host's.
