@@ -181,7 +181,8 @@ def _in_pieces(program: Program, trace: Traced) -> Specialised[R] | None:
         return None
     parts = pieces_of(program)
     if len(parts) == 1 and isinstance(parts[0], Program):
-        return _in_one_piece(jit(_of_program(in_order(program), trace)), _on_buffers(by_functions, trace))
+        any_layout: Specialised[R] = _on_buffers(by_functions, trace)
+        return _in_one_piece(jit(_of_program(in_order(program), trace)), any_layout)
     by_pieces = line_of(program, parts) if any(isinstance(part, Program) for part in parts) else None
     line = by_functions if by_pieces is None else _by_layout(by_pieces, by_functions)
     specialised: Specialised[R] = _on_buffers(line, trace)
