@@ -140,7 +140,8 @@ def _specialised(
     if trace.needs or any(v.type.size > SMALL_RESULT for e in program.equations for v in e.results):
         return None
     if all(equation.primitive in _VIEWS for equation in program.equations):
-        return _in_line(program, trace)
+        line = _line(program, trace)
+        return None if line is None else _on_buffers(line, trace)
     return jitted if is_exact(program) else _in_pieces(program, trace)
 
 
@@ -160,11 +161,11 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
     return of_arrays
 
 
-def _in_line(program: Program, trace: Traced) -> Specialised[R] | None:
+def _line(program: Program, trace: Traced) -> Line | None:
     """The function as a line of NumPy functions; None if they cannot compute it."""
     line = straight_line(program)
     # A captured value that is not an array on the CPU has no buffer for NumPy.
-    return None if line is None or len(_captured(trace)) < len(trace.captured) else _on_buffers(line, trace)
+    return None if len(_captured(trace)) < len(trace.captured) else line
 
 
 def _captured(trace: Traced) -> list[Array]:
@@ -175,23 +176,34 @@ def _captured(trace: Traced) -> list[Array]:
 def _in_pieces(program: Program, trace: Traced) -> Specialised[R] | None:
     """Compiled pieces and NumPy's functions; only the latter for arrays in another order."""
     program = live(flat(program))  # without the results of inlined programs that nothing reads
-    by_functions: Specialised[R] | None = _in_line(program, trace)
+    by_functions = _line(program, trace)
     if by_functions is None:
         return None
     parts = pieces_of(program)
     if len(parts) == 1 and isinstance(parts[0], Program):
-        return _by_layout(jit(_of_program(in_order(program), trace)), by_functions)
-    line = line_of(program, parts) if any(isinstance(part, Program) for part in parts) else None
-    return by_functions if line is None else _by_layout(_on_buffers(line, trace), by_functions)
+        any_layout: Specialised[R] = _on_buffers(by_functions, trace)
+        return _in_one_piece(jit(_of_program(in_order(program), trace)), any_layout)
+    by_pieces = line_of(program, parts) if any(isinstance(part, Program) for part in parts) else None
+    line = by_functions if by_pieces is None else _by_layout(by_pieces, by_functions)
+    specialised: Specialised[R] = _on_buffers(line, trace)
+    return specialised
 
 
-def _by_layout(by_pieces: Specialised[R], by_functions: Specialised[R]) -> Specialised[R]:
+def _in_one_piece(compiled: Specialised[R], by_functions: Specialised[R]) -> Specialised[R]:
     def call(*arrays: Array) -> R:
-        # Pieces were compiled for C order; NumPy's functions read views in any order.
         is_plain = all([x.buffer.flags.c_contiguous for x in arrays])
-        return by_pieces(*arrays) if is_plain else by_functions(*arrays)
+        return compiled(*arrays) if is_plain else by_functions(*arrays)
 
     return call
+
+
+def _by_layout(by_pieces: Line, by_functions: Line) -> Line:
+    def line(buffers: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        # Pieces were compiled for C order; NumPy's functions read views in any order.
+        is_plain = all([x.flags.c_contiguous for x in buffers])
+        return by_pieces(buffers) if is_plain else by_functions(buffers)
+
+    return line
 
 
 def _on_buffers(line: Line, trace: Traced) -> Specialised[R]:
