@@ -54,6 +54,7 @@ class DraftExecutable(CpuExecutable):
 
     code_host: Host  # for which the code is compiled: the entire device, or one core
     when_refined: Callable[[Self], object] | None = None  # called once, with the executable
+    _origin: Self | None = None  # the executable that this one is on another device
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         self._host, kernels = host, plans().render_kernels(plan, host)
@@ -123,7 +124,17 @@ class DraftExecutable(CpuExecutable):
             if self.is_draft:
                 self._refine()
 
+    def on(self, work: Work) -> Self:
+        """The same code with its arenas, counted as work of another device. It is refined once for
+        all devices."""
+        twin = super().on(work)
+        twin._origin = self._origin or self
+        return twin
+
     def _refine(self) -> None:
+        if self._origin is not None:
+            self._follow(self._origin)
+            return
         plan, host = self.plan, self._host
         try:
             rendering, code = plans().compiled(plan, host, plans().render_kernels(plan, host))
@@ -135,6 +146,12 @@ class DraftExecutable(CpuExecutable):
         self._replace(plans().form_of(plan, rendering), code, host)
         if self.when_refined is not None:
             self.when_refined(self)
+
+    def _follow(self, origin: Self) -> None:
+        """Make calls run the final code of another device."""
+        origin.refine()
+        self.native, self.code, self.code_host = origin.native, origin.code, origin.code_host
+        self._seconds = 0.0  # if memory was too short, it is tried again later
 
     def _replace(self, form: Form, code: compiler.Code, host: Host) -> None:
         """Make calls run this code.
