@@ -54,6 +54,7 @@ class DraftExecutable(CpuExecutable):
 
     code_host: Host  # for which the code is compiled: the entire device, or one core
     when_refined: Callable[[Self], object] | None = None  # called once, with the executable
+    _origin: Self | None = None  # the executable that this one is on another device
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         self._host, kernels = host, plans().render_kernels(plan, host)
@@ -123,7 +124,17 @@ class DraftExecutable(CpuExecutable):
             if self.is_draft:
                 self._refine()
 
+    def on(self, work: Work) -> Self:
+        """The same code with its arenas, counted as work of another device. It is refined once for
+        all devices."""
+        twin = super().on(work)
+        twin._origin = self._origin or self
+        return twin
+
     def _refine(self) -> None:
+        if self._origin is not None:
+            self._follow(self._origin)
+            return
         plan, host = self.plan, self._host
         try:
             rendering, code = plans().compiled(plan, host, plans().render_kernels(plan, host))
@@ -136,6 +147,15 @@ class DraftExecutable(CpuExecutable):
         if self.when_refined is not None:
             self.when_refined(self)
 
+    def _follow(self, origin: Self) -> None:
+        """Make calls run the final code of another device."""
+        origin.refine()
+        if origin.is_draft:
+            self._seconds = 0.0  # memory was too short, so that it is tried again later
+            return
+        self.native, self.code, self.code_host = origin.native, origin.code, origin.code_host
+        self._call = self.native.call
+
     def _replace(self, signature: Signature, code: compiler.Code, host: Host) -> None:
         """Make calls run this code.
 
@@ -144,9 +164,8 @@ class DraftExecutable(CpuExecutable):
         if theirs is too small.
         """
         entry: Entry = entry_of(signature, code, host.abi)
-        if (
-            self.signature.arena_bytes != signature.arena_bytes
-        ):  # of an earlier process, where it was lowered differently
+        # An earlier process may have lowered the program differently.
+        if self.signature.arena_bytes != signature.arena_bytes:
             assert isinstance(signature.arena_bytes, int), "a plan of open sizes has no draft"
             entry = _WithArena(entry, signature.arena_bytes, self.new_arena)
         self.native, self.code, self.code_host = entry, code, host

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from operator import call
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -149,7 +149,7 @@ class CpuExecutable:
     def refine(self) -> None:
         """Replace a draft by the final code; nothing here (drafts.py)."""
 
-    def on(self, work: Work) -> CpuExecutable:
+    def on(self, work: Work) -> Self:
         """The same code with its arenas, counted as work of another device."""
         # Both share one list of arenas: the devices of the processor have the same memory.
         twin = copy.copy(self)

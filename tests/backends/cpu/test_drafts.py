@@ -18,6 +18,7 @@ from rune.backends.cpu import array_checks, compiler, conventions, costs, drafts
 from rune.backends.cpu.drafts import DraftExecutable
 from rune.backends.cpu.host_abi import MISCOUNTED
 from rune.backends.cpu.linalg import symmetric
+from rune.backends.shared.work import Work
 from rune.errors import OutOfMemory
 from rune.lowering.plan import Loop
 from rune.transforms.compile.executables import compiled, device_for
@@ -81,6 +82,22 @@ def test_a_draft_gives_the_bits_of_the_code_that_stays(
     assert not executable.is_draft
     for before, after in zip(draft_results, map(np.asarray, executable([x])), strict=True):
         assert_same_bits(before, after)
+
+
+def test_devices_that_share_a_draft_share_its_final_code(monkeypatch):
+    executable, compile_module, modules = draft_of(recurrence, X), compiler.compile_module, []
+    twins = [executable.on(Work()) for _ in range(3)]
+    twins.append(twins[0].on(Work()))
+    monkeypatch.setattr(compiler, "compile_module", lambda *args: modules.append(args) or compile_module(*args))
+
+    for twin in (*twins, executable):
+        twin.refine()
+
+    assert len(modules) == 1
+    assert all(twin.code is executable.code for twin in twins)
+    assert {bits(np.asarray(run([X])[0])) for run in (executable, *twins)} == {
+        bits(np.asarray(draft_of(recurrence, X)([X])[0]))
+    }
 
 
 def test_code_is_made_with_effort_when_native_code_is_to_make_the_calls():

@@ -21,6 +21,7 @@ import rune
 from rune import dtypes, lax
 from rune import numpy as rnp
 from rune.backends import device_named
+from rune.backends.cpu import compiler
 from rune.backends.cpu.crew.run import ALONE_BYTES
 from rune.backends.shared.work import WorkStats
 from rune.errors import CollectiveError
@@ -252,6 +253,22 @@ def test_a_forked_child_runs_programs_on_threads_of_its_own():
     assert results.get(timeout=60)
     process.join(60)
     assert process.exitcode == 0
+
+
+def test_a_crew_of_one_plan_compiles_it_once_with_effort(monkeypatch):
+    compile_module, names = compiler.compile_module, []
+    monkeypatch.setattr(
+        compiler, "compile_module", lambda name, *args: names.append(name) or compile_module(name, *args)
+    )
+
+    def alone(v: Any) -> Any:
+        return rnp.tanh(v) * 5
+
+    on_devices(alone)(DRAW.normal(size=8))
+
+    # As a draft and with effort, then the checks of its arguments.
+    modules = [name for name in names if "alone" in name]
+    assert modules == ["shard_map_alone", "shard_map_alone", "shard_map_alone.prepare"]
 
 
 _INTERRUPTED = """

@@ -52,7 +52,8 @@ class Crew:
         self.messages = parts[0].talk.messages
         self._memory = Memory()
         # Devices that run one plan share the function that checks its arguments.
-        entries = {id(plan): _prepare(plan) for plan in (part.plan for part in parts)}
+        plans = {id(part.plan): part.plan for part in parts}
+        entries = {number: _prepare(plan) for number, plan in plans.items()}
         self._prepare = [entries[id(part.plan)] for part in parts]
         self._words = [self._memory.row([0] * _word_count(part.plan)) for part in parts]
         self._table = self._memory.record(TABLE)
