@@ -14,7 +14,6 @@ Not supported: factoring, division by several terms beyond long division, solvin
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable
 from functools import reduce
 from numbers import Integral
@@ -230,8 +229,8 @@ def _rewrite_term(term: Term, known: dict[Factor, Size]) -> Size:
 def _rewrite_factor(factor: Factor, known: dict[Factor, Size]) -> Size:
     if isinstance(factor, Symbol):
         return of_factor(factor)
-    apply = operator.floordiv if isinstance(factor, FloorDiv) else operator.mod
-    return apply(rewrite(factor.numerator, known), rewrite(factor.denominator, known))
+    x, d = rewrite(factor.numerator, known), rewrite(factor.denominator, known)
+    return x // d if isinstance(factor, FloorDiv) else x % d
 
 
 # --- division ---------------------------------------------------------------------------------
