@@ -97,7 +97,7 @@ def _share_of_rows(point: Point, domain: Sequence[Axis], schedule: Schedule, tar
 def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, target: Target) -> Share | None:
     """A subgroup for each row, which reads it once, by lines, and holds it in registers."""
     choice, rows = choices(target), dims.product(a.size for a in domain)
-    has_lines = choice.line_row and ("line", dtypes.f32) in target.native
+    has_lines = choice.line_row and target.has_lines
     if not has_lines or schedule != PLAIN or not dims.at_most(rows, target.launch_groups):
         return None
     # Scratch rows would be shared memory, which is no faster than the row itself.

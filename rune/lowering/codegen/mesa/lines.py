@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 
-from rune import dims, dtypes
+from rune import dims
 from rune.dims import Size
 from rune.lowering.codegen.groups import Spread, spread, threads_of_launch
 from rune.lowering.codegen.spirv.binary.words import (
@@ -67,7 +67,7 @@ def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | Non
     """How a kernel is spread over groups, and what a group is, if it is to read lines."""
     reads_lines, width = _reads_lines(code, target), target.subgroup_threads
     shape = spread(code, (lambda _: width) if reads_lines else partial(threads_of_launch, target))
-    is_nest = len(shape.nest) == 1 and shape.threads == width and ("line", dtypes.f32) in target.native
+    is_nest = len(shape.nest) == 1 and shape.threads == width and target.has_lines
     # Groups beyond one dimension of a launch may have no point.
     if not (reads_lines or is_nest) or not dims.at_most(shape.count, target.launch_groups):
         return shape, None
@@ -75,13 +75,34 @@ def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | Non
     return shape, Subgroup(loop_symbol(last), width, frozenset((*code.sizes, *(loop.var for loop in loops))))
 
 
-def push_constants(writer: Writer, members: tuple[int, ...], subgroup: Subgroup | None) -> int:
+def push_constants(writer: Writer, members: tuple[int, ...], target: Target) -> int:
     """The push constants of a kernel: members of 8 bytes, and behind them the digits."""
-    if subgroup is not None:
+    if target.has_lines:
         members = (*members, _digits_type(writer))
     offsets = tuple(8 * number for number in range(len(members)))
     structure = writer.module.structure(members, offsets, ((),) * len(members))
     return writer.module.variable(StorageClass.PushConstant, structure)
+
+
+def truth(writer: Writer, lane: int, arguments: int) -> int:
+    """That a thread's number in its subgroup is below the last digit.
+
+    It always is, but the driver cannot know. A store is a loop over lanes there, and where a value
+    is the result of arithmetic, LLVM computes it within the loop, lane by lane, once for each: all
+    exponentials of a sum, for example. A choice by this condition keeps it outside.
+    """
+    module = writer.module
+    last = digit(writer, arguments, module.constant("i32", DIGITS - 1))
+    return writer.emit(Op.ULessThan, module.type("bool"), lane, last)
+
+
+def digit(writer: Writer, arguments: int, number: int) -> int:
+    """A number below DIGITS, as the push constant of that index."""
+    module = writer.module
+    word, member = module.type("i32"), module.constant("i32", DIGITS_AT // 8)
+    pointer, id = module.pointer(StorageClass.PushConstant, word), module.new_id()
+    writer.lines += instruction(Op.AccessChain, pointer, id, arguments, member, number)
+    return writer.effect(Op.Load, word, id)
 
 
 def _digits_type(writer: Writer) -> int:
@@ -100,14 +121,19 @@ def _reads_lines(code: KernelCode, target: Target) -> bool:
     Their points are neighbours along the last loop of the grid, and their code straight.
     """
     grid, body = perfect_nest(code.body, Kind.GRID)
-    if ("line", dtypes.f32) not in target.native or not grid:
+    if not target.has_lines or not grid:
         return False
     if dims.divides(target.subgroup_threads, grid[-1].extent) is not True:
         return False
-    names = {*code.sizes, *(loop.var for loop in grid[:-1])}
+    names = frozenset((*code.sizes, *(loop.var for loop in grid[:-1])))
     loads = [s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load) and s.value.guard is None]
-    lines = [x.buffer for x in loads if is_alike(x.indices[0] - loop_symbol(grid[-1]), names)]
+    lines = [x.buffer for x in loads if _is_line(x.indices[0], loop_symbol(grid[-1]), names)]
     return max(Counter(lines).values(), default=0) >= LEAST_LINES
+
+
+def _is_line(index: Size, thread: Size, names: frozenset[str]) -> bool:
+    """Whether neighbouring threads read neighbours, or neighbouring pairs."""
+    return any(is_alike(index - step * thread, names) for step in (1, 2))
 
 
 @dataclass(slots=True)
@@ -191,17 +217,10 @@ class Lines:
         for shift in range(0, bits, 4):
             distance = module.constant("i32", shift)
             part = emit(Op.ShiftRightLogical, word, value, distance)
-            digit = self.digit(emit(Op.BitwiseAnd, word, part, module.constant("i32", DIGITS - 1)))
-            total = emit(Op.BitwiseOr, word, total, emit(Op.ShiftLeftLogical, word, digit, distance))
+            number = emit(Op.BitwiseAnd, word, part, module.constant("i32", DIGITS - 1))
+            known = digit(self.writer, self.arguments, number)
+            total = emit(Op.BitwiseOr, word, total, emit(Op.ShiftLeftLogical, word, known, distance))
         return total
-
-    def digit(self, number: int) -> int:
-        """A number below DIGITS, as the push constant of that index."""
-        module = self.writer.module
-        word, member = module.type("i32"), module.constant("i32", DIGITS_AT // 8)
-        pointer, id = module.pointer(StorageClass.PushConstant, word), module.new_id()
-        self.writer.lines += instruction(Op.AccessChain, pointer, id, self.arguments, member, number)
-        return self.writer.effect(Op.Load, word, id)
 
     def sum(self, address: int, distance: int) -> int:
         """An address so many bytes further."""

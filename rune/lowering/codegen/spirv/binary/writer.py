@@ -59,6 +59,7 @@ class Writer:
     known: list[dict[tuple[int, ...], int]] = field(default_factory=lambda: [{}])
     block: int = 0
     barrier_scope: int = WORKGROUP_SCOPE
+    truth: int | None = None  # a condition that always holds, which the driver does not know
 
     # --- instructions ------------------------------------------------------------------------
 
@@ -131,6 +132,9 @@ class Writer:
 
     def store(self, array: Pointer, index: int, value: int) -> None:
         """Write an element."""
+        if self.truth is not None:
+            # A choice, as Mesa would compute the value once more for each lane that it stores.
+            value = self.emit(Op.Select, self.module.type(array.kind), self.truth, value, self.constant(array.kind, 0))
         self.do(Op.Store, self.element(array, index), value, *array.alignment)
 
     def load_pair(self, array: Pointer, index: int) -> int:
