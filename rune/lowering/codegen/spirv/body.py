@@ -99,6 +99,8 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     lane: Value | None = None  # the number of a thread in its subgroup
     pieces: dict[str, int] = field(default_factory=dict)  # elements that threads have read for each other, by name
     lines: Lines | None = None  # None: its threads may be idle, or read by themselves
+    exchanges: frozenset[str] = frozenset()  # arrays of one element for each thread, that need no memory
+    exchanged: dict[str, int] = field(default_factory=dict)  # what threads have written there, by name
 
     def bind(self, name: str, value: Value) -> None:
         """Name a value, in place of a Var with this name in an earlier block."""
@@ -180,6 +182,9 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
+        if stmt.buffer in self.exchanges:
+            self.exchanged[stmt.buffer] = self.expr(stmt.value).id
+            return
         array, at = self.arrays[stmt.buffer], self.size(stmt.index).id
         if stmt.atomic:
             assert stmt.combine is not None
@@ -212,6 +217,8 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def alloc(self, stmt: Alloc) -> None:
         """Scratch of the thread or of its workgroup."""
+        if stmt.name in self.exchanges:
+            return
         module = self.writer.module
         kind = module.kind(stmt.dtype)
         array = module.array(module.type(kind), max(1, stmt.size))
@@ -252,6 +259,10 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         return self.symbols[name] if variable is None else variable.read()
 
     def load(self, load: Load) -> Value:
+        if load.buffer in self.exchanges:
+            (number,) = load.indices
+            assert isinstance(number, int)
+            return self.value(load.dtype, self.writer.of_lane("f32", self.exchanged[load.buffer], number))
         # A branch, because the element may not exist where the guard does not hold.
         array = self.arrays[load.buffer]
 

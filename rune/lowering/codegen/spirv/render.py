@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from rune import dims, dtypes
 from rune.dims import Size, product
 from rune.lowering.codegen.mesa import lines
+from rune.lowering.codegen.mesa.exchanges import exchanges
 from rune.lowering.codegen.mesa.lines import Lines
 from rune.lowering.codegen.runs import apart_from_barriers
 from rune.lowering.codegen.spirv.binary.module import Module, width
@@ -235,6 +236,9 @@ class _Renderer:
         # There are as many threads as points, and a condition would hide from the driver that all
         # of them are at work.
         lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
+        shuffles = self.target.has("shuffle", dtypes.f32)
+        known = exchanges(shape.before, shape.innermost, self.subgroup.thread) if shuffles else frozenset[str]()
+        self.body.exchanges, self.body.paired_buffers = known, self.body.paired_buffers - known
         self.body.lines = Lines(self.writer, self.subgroup, lane, self.arguments, self.body.paired_buffers)
         write()
 
