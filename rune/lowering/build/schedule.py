@@ -99,7 +99,7 @@ class Turn:
 class Vectors:
     """Each point computes `count` vectors of `lanes` neighbouring columns.
 
-    neighbours: columns of a point that are side by side, so that vectors lie that many columns apart
+    neighbours: columns of a point that stand side by side
     """
 
     count: int

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from rune import dims, dtypes
+from rune import dims
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import PLAIN, Schedule, Share

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from rune import dims, dtypes
+from rune import dims
 from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.accesses import apart

@@ -43,8 +43,8 @@ LONE_WORK = 1 << 8
 # A reduction to fewer points than a device needs, over more elements than this, takes two steps.
 SPLIT_WORK = 1 << 16
 PART = 4096  # elements of one part of such a reduction
-# On Mesa's processors a part is one subgroup's, and written out (decision 0106): of sums this many
-# elements, of sums of exponentials fewer, for the sake of the driver's time for them. Lines of pairs.
+# On Mesa's processors a part is one subgroup's, written out (decision 0106): so many elements of
+# sums, fewer of sums of exponentials, which take the driver long. Parts are whole lines of pairs.
 LINE_PART, LINE_PEAK, LINE = 2048, 1024, 16
 # A row this many times as long as what is reduced of it, its parts, has points of its own there.
 FAR = 256

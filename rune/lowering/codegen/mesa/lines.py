@@ -18,7 +18,7 @@ Source: Mesa 22.3, nir_src_is_always_uniform and emit_load_global of gallivm.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
 
@@ -46,8 +46,8 @@ LEAST_LINES = 16  # of an array, for which threads are worth a group of their ow
 DIGITS = 16  # push constants 0, 1, 2, ... from DIGITS_AT on, of 32 bits
 DIGITS_AT = 16  # bytes
 _ADDRESS_BITS = 48
-_VECTOR_BYTES = 16  # of a load: SPIR-V has vectors of four
-_KINDS = {("f32", 1): "f32", ("i32", 1): "i32", ("f32", 2): "i64", ("i32", 2): "i64"}
+_VECTOR = 4  # elements of a load: SPIR-V has no longer vectors
+_KINDS = frozenset({"f32", "i32"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,31 +157,57 @@ class Lines:
         self.writer.module.need(Capability.GroupNonUniform)
         self.writer.barrier_scope = SUBGROUP_SCOPE
 
-    def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> int | None:
-        """What a thread reads of a line: an element, or two as an integer; None if it is no line.
+    def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> Sequence[int]:
+        """What a thread reads of a line: an element, or two neighbours; empty if it is no line.
 
         place: gives the index, where it is needed
         """
-        is_known = name in self.buffers and (array.kind, count) in _KINDS
+        is_known = name in self.buffers and array.kind in _KINDS
         if not is_known or not is_alike(index - count * self.subgroup.thread, self.subgroup.names):
-            return None
-        kind = _KINDS[array.kind, count]
+            return ()
         address, distance = self.start(name, index, 4 * count, lambda: self.writer.element(array, place()))
+        elements = self.elements(array.kind, address, 4 * distance, count * self.subgroup.threads)
+        threads = self.subgroup.threads
+        parts = [self.of_lane(array.kind, elements[n : n + threads]) for n in range(0, len(elements), threads)]
+        return parts if count == 1 else self.neighbours(array.kind, parts)
+
+    def elements(self, kind: str, address: int, distance: int, count: int) -> list[int]:
+        """Elements from an address on, the same for all threads; `distance` bytes further."""
         module, emit = self.writer.module, self.writer.emit
-        item_bytes = 4 * count
-        size = _VECTOR_BYTES // item_bytes
-        vector, type, truth = module.vector(kind, size), module.type(kind), module.type("bool")
+        vector, type = module.vector(kind, _VECTOR), module.type(kind)
         pointer = module.pointer(StorageClass.PhysicalStorageBuffer, vector)
         items: list[int] = []
-        for first in range(0, self.subgroup.threads, size):
-            at = self.sum(address, 4 * distance + item_bytes * first)
-            load = self.writer.effect(Op.Load, vector, emit(Op.ConvertUToPtr, pointer, at), ALIGNED, item_bytes)
-            items += [emit(Op.CompositeExtract, type, load, n) for n in range(size)]
+        for first in range(0, count, _VECTOR):
+            at = emit(Op.ConvertUToPtr, pointer, self.sum(address, distance + 4 * first))
+            load = self.writer.effect(Op.Load, vector, at, ALIGNED, 4)
+            items += [emit(Op.CompositeExtract, type, load, n) for n in range(_VECTOR)]
+        return items
+
+    def of_lane(self, kind: str, items: Sequence[int]) -> int:
+        """The value with the number of the thread's lane."""
+        module, emit = self.writer.module, self.writer.emit
         value = items[0]
         for number, item in enumerate(items[1:], 1):
-            is_lane = emit(Op.IEqual, truth, self.lane, module.constant("i32", number))
-            value = emit(Op.Select, type, is_lane, item, value)
+            is_lane = emit(Op.IEqual, module.type("bool"), self.lane, module.constant("i32", number))
+            value = emit(Op.Select, module.type(kind), is_lane, item, value)
         return value
+
+    def neighbours(self, kind: str, parts: Sequence[int]) -> Sequence[int]:
+        """Two neighbours for each thread, from two halves of a line with an element for each.
+
+        LLVM makes this two permutations; read as integers of 64 bits, lines take a third longer.
+        """
+        module, emit = self.writer.module, self.writer.emit
+        word, threads = module.type("i32"), self.subgroup.threads
+        one, last = module.constant("i32", 1), module.constant("i32", threads - 1)
+        half = module.constant("i32", threads // 2)
+        in_first = emit(Op.ULessThan, module.type("bool"), self.lane, half)
+        even = emit(Op.BitwiseAnd, word, emit(Op.ShiftLeftLogical, word, self.lane, one), last)
+        values = []
+        for lane in (even, emit(Op.BitwiseOr, word, even, one)):
+            first, second = (self.writer.of_lanes(kind, part, lane) for part in parts)
+            values.append(emit(Op.Select, module.type(kind), in_first, first, second))
+        return values
 
     def start(self, name: str, index: Size, item_bytes: int, place: Callable[[], int]) -> tuple[int, int]:
         """The address of a line of the array, and how many elements further this one begins."""

@@ -7,7 +7,7 @@ function of legalize/scalars.py becomes a function of the module where it is fir
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -140,17 +140,19 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         array = self.arrays[run.buffer]
 
         def read() -> int:
-            line = self.line(run.buffer, run.index, 2) if run.guard is None else None
-            return self.writer.load_pair(array, self.size(run.index).id) if line is None else line
+            return self.writer.load_pair(array, self.size(run.index).id)
 
-        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
-        for let, id in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
+        values = self.line(run.buffer, run.index, 2) if run.guard is None else ()
+        if not values:
+            pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
+            values = self.writer.halves(pair, array.kind)
+        for let, id in zip(run.lets, values, strict=True):
             self.bind(let.name, self.value(run.dtype, id))
 
-    def line(self, buffer: str, index: Size, count: int) -> int | None:
-        """Elements that a thread reads with all others of its subgroup; None if it is not so."""
+    def line(self, buffer: str, index: Size, count: int) -> Sequence[int]:
+        """Elements that a thread reads with all others of its subgroup; empty if it is not so."""
         array, lines = self.arrays[buffer], self.lines
-        return lines and lines.read(buffer, array, index, count, lambda: self.size(index).id)
+        return lines.read(buffer, array, index, count, lambda: self.size(index).id) if lines else ()
 
     def store_run(self, run: StoreRun) -> None:
         """Two elements by one access."""
@@ -271,7 +273,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
         if load.guard is None:
             line = self.line(load.buffer, load.indices[0], 1)
-            return read() if line is None else self.value(load.dtype, line)
+            return self.value(load.dtype, line[0]) if line else read()
         guard, kind = self.expr(load.guard).id, KINDS[load.dtype]
         return self.value(load.dtype, self.writer.where(guard, kind, lambda: read().id))
 

@@ -100,10 +100,14 @@ class Writer:
 
     def of_lane(self, kind: str, value: int, lane: int) -> int:
         """The value of one thread of the subgroup, all of whose threads must be active."""
+        return self.of_lanes(kind, value, self.module.constant("i32", lane))
+
+    def of_lanes(self, kind: str, value: int, lane: int) -> int:
+        """The value of the thread whose number is in `lane`, which may differ from thread to thread."""
         for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffle):
             self.module.need(capability)
-        scope, number = (self.module.constant("i32", n) for n in (SUBGROUP_SCOPE, lane))
-        return self.emit(Op.GroupNonUniformShuffle, self.module.type(kind), scope, value, number)
+        scope = self.module.constant("i32", SUBGROUP_SCOPE)
+        return self.emit(Op.GroupNonUniformShuffle, self.module.type(kind), scope, value, lane)
 
     # --- memory ------------------------------------------------------------------------------
 
