@@ -28,8 +28,9 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Statement, Write, expressions, inner_axes
 
 MOST_NEIGHBOURS = 8  # most columns of a point
-# Elements of a point that reads lines, of words: addresses of lines cost as much as ten accesses.
-LINE_ELEMENTS, PAIR, WORD_BYTES, LEAST_POINTS = (128, 64, 32), 2, 4, 1 << 19
+# Elements of a point that reads lines, of words. Addresses of lines cost as much as ten accesses,
+# but 64 and 128 elements take hardly less time, and two and five times as long to compile.
+LINE_ELEMENTS, PAIR, WORD_BYTES, LEAST_POINTS = 32, 2, 4, 1 << 20
 
 
 def choose_vectors(kernel: Kernel, lanes: int, most: int, points: int) -> Vectors | None:
@@ -86,9 +87,10 @@ def choose_lines(kernel: Kernel, target: Target) -> Vectors | None:
     runs = list(_runs(kernel, last, PAIR))
     if not words or not isinstance(elements, int) or elements < LEAST_POINTS or not runs or not all(runs):
         return None
-    most = choices(target).line_calls // max(1, instructions(kernel))
-    fits = (n for n in LINE_ELEMENTS if n <= most and last.size % (n * lanes) == 0)
-    return next((Vectors(n, lanes, PAIR) for n in fits if elements // (n * lanes) <= target.launch_groups), None)
+    line_elements = LINE_ELEMENTS * lanes
+    is_short = LINE_ELEMENTS * instructions(kernel) <= choices(target).line_calls
+    is_whole = last.size % line_elements == 0 and elements // line_elements <= target.launch_groups
+    return Vectors(LINE_ELEMENTS, lanes, PAIR) if is_short and is_whole else None
 
 
 def _runs(kernel: Kernel, last: Axis, count: int) -> Iterator[bool]:

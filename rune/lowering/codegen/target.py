@@ -122,7 +122,7 @@ class Target:
     @property
     def has_lines(self) -> bool:
         """Whether it is Mesa's processor, where subgroups read lines (codegen/mesa/lines.py)."""
-        return self.has("line", dtypes.f32)
+        return ("line", dtypes.f32) in self.native
 
     @property
     def program_dtypes(self) -> frozenset[np.dtype]:

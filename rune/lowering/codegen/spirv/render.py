@@ -236,8 +236,7 @@ class _Renderer:
         # There are as many threads as points, and a condition would hide from the driver that all
         # of them are at work.
         lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
-        shuffles = self.target.has("shuffle", dtypes.f32)
-        known = exchanges(shape.before, shape.innermost, self.subgroup.thread) if shuffles else frozenset[str]()
+        known = exchanges(shape.before, shape.innermost, self.subgroup.thread)
         self.body.exchanges, self.body.paired_buffers = known, self.body.paired_buffers - known
         self.body.lines = Lines(self.writer, self.subgroup, lane, self.arguments, self.body.paired_buffers)
         write()

@@ -103,7 +103,7 @@ class Writer:
         return self.of_lanes(kind, value, self.module.constant("i32", lane))
 
     def of_lanes(self, kind: str, value: int, lane: int) -> int:
-        """The value of the thread whose number is in `lane`, which may differ from thread to thread."""
+        """The value of the thread of a number, which may differ from thread to thread."""
         for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffle):
             self.module.need(capability)
         scope = self.module.constant("i32", SUBGROUP_SCOPE)
