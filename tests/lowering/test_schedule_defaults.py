@@ -105,7 +105,7 @@ def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
         (f32(4096, 1000), 1, "share(8, registers)"),
         (f32(4096, 1001), 1, "plain"),
         (f32(4096, 248), 1, "plain"),
-        (f32(4096, 8192), 1, "plain"),  # more than threads can hold
+        (f32(4096, 8200), 1, "plain"),  # more than threads can hold, and no whole lines
         (f32(70_000, 1024), 1, "plain"),  # more groups than one dimension of a launch has
         (of(dtypes.f16, 4096, 1024), 1, "plain"),
         (f32(4096, 1024), 0, "vectors(16, lanes=1)"),
@@ -113,6 +113,21 @@ def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
 )
 def test_where_a_subgroup_reads_lines_it_has_a_row(type: ArrayType, axis: int, schedule: str):
     assert str(default(lambda x: ops.reduce_sum(x, axes=(axis,)), type, device=LINES)) == schedule
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "schedule"),
+    [
+        (ops.add, (f32(1 << 20), f32(1 << 20)), "vectors(32, lanes=8, neighbours=2)"),
+        (ops.exp, (f32(4096, 256),), "vectors(32, lanes=8, neighbours=2)"),
+        (ops.exp, (f32(4097, 272),), "vectors(4, lanes=1)"),  # rows of whole lines, but not of sixteen
+        (ops.add, (f32((1 << 20) - 256), f32((1 << 20) - 256)), "vectors(4, lanes=1)"),  # too few
+        (ops.add, (f32(1 << 25), f32(1 << 25)), "vectors(4, lanes=1)"),  # too many groups for a launch
+        (ops.exp, (of(dtypes.f16, 1 << 20),), "vectors(8, lanes=1)"),
+    ],
+)
+def test_points_read_many_lines_where_there_are_many(function: Any, types: tuple[ArrayType, ...], schedule: str):
+    assert str(default(function, *types, device=LINES)) == schedule
 
 
 @pytest.mark.parametrize(("function", "schedule"), [(ops.exp, "share(8, lanes=2, registers)"), (ops.sin, "plain")])
