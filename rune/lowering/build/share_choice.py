@@ -109,8 +109,10 @@ def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, ta
     threads = target.subgroup_threads
     if statements > choice.line_code * threads or instructions > choice.line_calls * threads:
         return None
-    # Pairs, if rows are whole lines of them: two neighbours are written at once.
-    shares = (Share(target.subgroup_threads, n, registers=True) for n in (2, 1) if _has_runs(point, n))
+    # Pairs, if rows that are written are whole lines of them: two neighbours are written at once.
+    writes = any(isinstance(s, Store) for nest in point if isinstance(nest, For) for s in walk((nest,)))
+    widths = (n for n in ((2, 1) if writes else (1,)) if _has_runs(point, n))
+    shares = (Share(target.subgroup_threads, n, registers=True) for n in widths)
     return next((s for s in shares if can_share(point, s, target)), None)
 
 
