@@ -330,8 +330,8 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
 
 def _walks_far(roots: Sequence[Root]) -> bool:
     """Whether points would walk rows much longer than what they reduce, as parts of them."""
-    reduced, mapped = (max((r.work for r in roots if r.kind is kind), default=0) for kind in (Kind.REDUCE, Kind.MAP))
-    return 0 < cost.FAR * reduced <= mapped
+    sums, maps = (max((r.work for r in roots if r.kind is kind), default=0) for kind in (Kind.REDUCE, Kind.MAP))
+    return 0 < cost.FAR * sums <= maps
 
 
 def _is_strided(root: Root, places: tuple[int, ...]) -> bool:

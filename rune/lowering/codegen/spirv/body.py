@@ -100,7 +100,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     pieces: dict[str, int] = field(default_factory=dict)  # elements that threads have read for each other, by name
     lines: Lines | None = None  # None: its threads may be idle, or read by themselves
     exchanges: frozenset[str] = frozenset()  # arrays of one element for each thread, that need no memory
-    exchanged: dict[str, int] = field(default_factory=dict)  # what threads have written there, by name
+    parts: dict[str, int] = field(default_factory=dict)  # what threads have written there, by name
 
     def bind(self, name: str, value: Value) -> None:
         """Name a value, in place of a Var with this name in an earlier block."""
@@ -185,7 +185,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
         if stmt.buffer in self.exchanges:
-            self.exchanged[stmt.buffer] = self.expr(stmt.value).id
+            self.parts[stmt.buffer] = self.expr(stmt.value).id
             return
         array, at = self.arrays[stmt.buffer], self.size(stmt.index).id
         if stmt.atomic:
@@ -264,7 +264,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         if load.buffer in self.exchanges:
             (number,) = load.indices
             assert isinstance(number, int)
-            return self.value(load.dtype, self.writer.of_lane("f32", self.exchanged[load.buffer], number))
+            return self.value(load.dtype, self.writer.of_lane("f32", self.parts[load.buffer], number))
         # A branch, because the element may not exist where the guard does not hold.
         array = self.arrays[load.buffer]
 
