@@ -133,7 +133,10 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def take(self, piece: Piece) -> None:
         read = self.pieces.pop(piece.name)
-        self.bind(piece.name, self.value(dtypes.f32, self.writer.of_lane("f32", read, piece.lane)))
+        self.bind(
+            piece.name,
+            self.value(dtypes.f32, self.writer.of_lanes("f32", read, self.writer.constant("i32", piece.lane))),
+        )
 
     def load_run(self, run: LoadRun) -> None:
         """Two elements by one access; where the guard does not hold, zeros."""
@@ -264,7 +267,8 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         if load.buffer in self.exchanges:
             (number,) = load.indices
             assert isinstance(number, int)
-            return self.value(load.dtype, self.writer.of_lane("f32", self.parts[load.buffer], number))
+            lane = self.writer.constant("i32", number)
+            return self.value(load.dtype, self.writer.of_lanes("f32", self.parts[load.buffer], lane))
         # A branch, because the element may not exist where the guard does not hold.
         array = self.arrays[load.buffer]
 

@@ -98,12 +98,11 @@ class Writer:
         semantics = self.module.constant("i32", BARRIER_SEMANTICS)
         self.do(Op.ControlBarrier, scope, scope, semantics)
 
-    def of_lane(self, kind: str, value: int, lane: int) -> int:
-        """The value of one thread of the subgroup, all of whose threads must be active."""
-        return self.of_lanes(kind, value, self.module.constant("i32", lane))
-
     def of_lanes(self, kind: str, value: int, lane: int) -> int:
-        """The value of the thread of a number, which may differ from thread to thread."""
+        """The value of the thread of a number, which may differ from thread to thread.
+
+        All threads of the subgroup must be active.
+        """
         for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffle):
             self.module.need(capability)
         scope = self.module.constant("i32", SUBGROUP_SCOPE)
