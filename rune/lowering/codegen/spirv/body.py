@@ -132,11 +132,11 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         self.pieces |= {let.name: values[n % alike.size] for n, let in enumerate(alike.lets)}
 
     def take(self, piece: Piece) -> None:
-        read = self.pieces.pop(piece.name)
-        self.bind(
-            piece.name,
-            self.value(dtypes.f32, self.writer.of_lanes("f32", read, self.writer.constant("i32", piece.lane))),
-        )
+        self.bind(piece.name, self.of_lane(self.pieces.pop(piece.name), piece.lane))
+
+    def of_lane(self, value: int, lane: int) -> Value:
+        """The value of one thread of the subgroup."""
+        return self.value(dtypes.f32, self.writer.of_lanes("f32", value, self.writer.constant("i32", lane)))
 
     def load_run(self, run: LoadRun) -> None:
         """Two elements by one access; where the guard does not hold, zeros."""
@@ -267,8 +267,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         if load.buffer in self.exchanges:
             (number,) = load.indices
             assert isinstance(number, int)
-            lane = self.writer.constant("i32", number)
-            return self.value(load.dtype, self.writer.of_lanes("f32", self.parts[load.buffer], lane))
+            return self.of_lane(self.parts[load.buffer], number)
         # A branch, because the element may not exist where the guard does not hold.
         array = self.arrays[load.buffer]
 
