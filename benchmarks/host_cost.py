@@ -13,7 +13,8 @@ device that is software computes on the host's own cores, and slows it down. A d
 that Python calls itself, as for the status of an event, count as the host's. "done" is the time
 until the result is there, one call at a time, on the clock of the wall.
 
-The last column is "host" of the second plan over that of the first, of the best bursts.
+The plans take turns. The last column is "host" of the second plan over that of the first, of the
+best bursts.
 """
 
 from __future__ import annotations
@@ -135,33 +136,47 @@ class Cost:
         return f"{self.host:.1f} ({self.least_host:.1f}) / {self.driver:.1f} / {self.done:.0f}"
 
 
-def cost(f: Callable[[Any], Any], x: Any, clock: Clock, rounds: int) -> Cost:
-    """Medians over the rounds."""
-    host, driver, done = [], [], []
-    result = None
-    for _ in range(WARM):
-        result = f(x)
-    rune.block_until_ready(result)
-    for _ in range(rounds):
-        clock.driver_ns()
+class Plan:
+    """A compiled function, and what its bursts took. Units: µs."""
+
+    def __init__(self, f: Callable[[Any], Any], x: Any, clock: Clock):
+        self.f, self.x, self.clock = f, x, clock
+        self.host, self.driver, self.done = list[float](), list[float](), list[float]()
+        result = None
+        for _ in range(WARM):
+            result = f(x)
+        rune.block_until_ready(result)
+
+    def burst(self) -> None:
+        """Some calls in a row, and then one whose result is waited for."""
+        result = None
+        self.clock.driver_ns()
         start = time.thread_time_ns()
         for _ in range(BURST):
-            result = f(x)
+            result = self.f(self.x)
         elapsed = time.thread_time_ns() - start
-        spent, readings = clock.driver_ns()
-        host.append((elapsed - spent - readings) / BURST / 1e3)
-        driver.append(spent / BURST / 1e3)
+        spent, readings = self.clock.driver_ns()
+        self.host.append((elapsed - spent - readings) / BURST / 1e3)
+        self.driver.append(spent / BURST / 1e3)
         rune.block_until_ready(result)
         start = time.perf_counter_ns()
-        rune.block_until_ready(f(x))
-        done.append((time.perf_counter_ns() - start) / 1e3)
-    return Cost(statistics.median(host), min(host), statistics.median(driver), statistics.median(done))
+        rune.block_until_ready(self.f(self.x))
+        self.done.append((time.perf_counter_ns() - start) / 1e3)
+
+    def cost(self) -> Cost:
+        """Medians over the bursts."""
+        median = statistics.median
+        return Cost(median(self.host), min(self.host), median(self.driver), median(self.done))
 
 
 def row(device: str, kernels: Sequence[int], clock: Clock, rounds: int) -> str:
     """The line of one device."""
     x = rune.device_put(np.full(WIDTH, 0.1, np.float32), device)
-    costs = [cost(compiled(count, device), x, clock, rounds) for count in kernels]
+    plans = [Plan(compiled(count, device), x, clock) for count in kernels]
+    for _ in range(rounds):
+        for plan in plans:
+            plan.burst()
+    costs = [plan.cost() for plan in plans]
     ratio = f"{costs[1].least_host / costs[0].least_host:.2f}" if len(costs) > 1 else ""
     return "| " + " | ".join([device, *map(str, costs), ratio]) + " |"
 

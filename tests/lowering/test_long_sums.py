@@ -69,6 +69,15 @@ def test_a_sum_over_an_open_size_counts_its_ones(device: str, name: str):
         np.testing.assert_allclose(np.asarray(total), n * m, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("size", "part"), [(2048, None), (2064, 688), (4096, 2048), (6144, 2048), (8200, None), (65536, 2048)]
+)
+def test_rows_too_long_to_be_read_by_lines_are_cut_into_whole_lines(size: int, part: int | None):
+    step = choose(ArrayType((512, size), dtypes.f32), (1,), Parallelism(8, 512, part=2048, lines=True))
+
+    assert (step and step.size) == part
+
+
 def test_rows_are_cut_where_they_are_long():
     def is_cut(size: int) -> bool:
         return choose(ArrayType((64, size), dtypes.f32), (1,), Parallelism(64, 512)) is not None

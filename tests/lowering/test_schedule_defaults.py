@@ -100,12 +100,12 @@ def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
 @pytest.mark.parametrize(
     ("type", "axis", "schedule"),
     [
-        (f32(4096, 1024), 1, "share(8, lanes=2, registers)"),
-        (f32(3, 4096), 1, "share(8, lanes=2, registers)"),
+        (f32(4096, 1024), 1, "share(8, registers)"),
+        (f32(3, 4096), 1, "share(8, registers)"),
         (f32(4096, 1000), 1, "share(8, registers)"),
         (f32(4096, 1001), 1, "plain"),
         (f32(4096, 248), 1, "plain"),
-        (f32(4096, 8192), 1, "plain"),  # more than threads can hold
+        (f32(4096, 8200), 1, "plain"),  # more than threads can hold, and no whole lines
         (f32(70_000, 1024), 1, "plain"),  # more groups than one dimension of a launch has
         (of(dtypes.f16, 4096, 1024), 1, "plain"),
         (f32(4096, 1024), 0, "vectors(16, lanes=1)"),
@@ -115,7 +115,29 @@ def test_where_a_subgroup_reads_lines_it_has_a_row(type: ArrayType, axis: int, s
     assert str(default(lambda x: ops.reduce_sum(x, axes=(axis,)), type, device=LINES)) == schedule
 
 
-@pytest.mark.parametrize(("function", "schedule"), [(ops.exp, "share(8, lanes=2, registers)"), (ops.sin, "plain")])
+@pytest.mark.parametrize(
+    ("function", "types", "schedule"),
+    [
+        (ops.add, (f32(1 << 20), f32(1 << 20)), "vectors(32, lanes=8, neighbours=2)"),
+        (ops.exp, (f32(4096, 256),), "vectors(32, lanes=8, neighbours=2)"),
+        (ops.exp, (f32(4097, 272),), "vectors(4, lanes=1)"),  # rows of whole lines, but not of sixteen
+        (ops.add, (f32((1 << 20) - 256), f32((1 << 20) - 256)), "vectors(4, lanes=1)"),  # too few
+        (ops.add, (f32(1 << 25), f32(1 << 25)), "vectors(4, lanes=1)"),  # too many groups for a launch
+        (ops.exp, (of(dtypes.f16, 1 << 20),), "vectors(8, lanes=1)"),
+    ],
+)
+def test_points_read_many_lines_where_there_are_many(function: Any, types: tuple[ArrayType, ...], schedule: str):
+    assert str(default(function, *types, device=LINES)) == schedule
+
+
+def test_a_row_that_is_written_is_read_in_pairs():
+    function, pairs = (lambda x: x - rnp.sum(x, axis=1, keepdims=True)), "share(8, lanes=2, registers)"
+
+    assert str(default(function, f32(4096, 1024), device=LINES)) == pairs
+    assert str(default(function, f32(4096, 1000), device=LINES)) == "share(8, registers)"
+
+
+@pytest.mark.parametrize(("function", "schedule"), [(ops.exp, "share(8, registers)"), (ops.sin, "plain")])
 def test_a_row_is_not_written_out_where_its_functions_are_long(function: Any, schedule: str):
     assert str(default(lambda x: ops.reduce_sum(function(x), axes=(1,)), f32(4096, 1024), device=LINES)) == schedule
 

@@ -43,6 +43,26 @@ def test_each_step_keeps_the_values_of_distances(text: str):
     agree(evaluate(program, args), run(variant, program, GPU, args), relative=1e-5)
 
 
+def test_vectors_of_neighbours_lie_apart_and_keep_every_value(expect):
+    program = program_of(ops.add, f32(3, 8), f32(3, 8))
+    kernel, schedule = only_kernel(kernelize(program, GPU)), parse("vectors(4, lanes=2, neighbours=2)")
+    args = random_arguments(program)
+    code = build(kernel, schedule, GPU)
+
+    agree(evaluate(program, args), run(Built(schedule, code), program, GPU, args), relative=0)
+    expect(
+        "\n".join(line.strip() for line in code_text(code).splitlines() if "store" in line or "grid" in line),
+        """
+        for i0 in 3 grid {
+        for i0_lane in 2 grid {
+        store y0[8*i0 + 2*i0_lane] = y0_value
+        store y0[8*i0 + 2*i0_lane + 1] = y0_value_2
+        store y0[8*i0 + 2*i0_lane + 4] = y0_value_3
+        store y0[8*i0 + 2*i0_lane + 5] = y0_value_4
+        """,
+    )
+
+
 def test_parts_of_whole_numbers_are_the_same_bits():
     program = program_of(lambda x: ops.reduce_sum(x, axes=(1,)), ArrayType((5, 131), dtypes.i32))
     kernel, schedule = only_kernel(kernelize(program, GPU)), parse("parts(8)")

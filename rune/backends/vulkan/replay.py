@@ -299,7 +299,7 @@ class VulkanExecutable:
         if variant.concrete.arena_bytes:
             # All work is submitted at once, so the next call can use the same arena.
             arena = variant.session.memory.arena(variant.concrete.arena_bytes)
-            words[replay.bases + ARENA] = address_of(arena)
+            words[replay.bases + ARENA] = arena.handle.address + arena.offset  # a call of address_of takes 0.1 µs
             blocks.append(arena)
         try:
             device.submit_list(replay.calls, replay.numbers, blocks)

@@ -38,6 +38,7 @@ from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.squares import choose_lines, choose_squares, squared
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
+from rune.lowering.build.vectors import choose_lines as choose_line_vectors
 from rune.lowering.build.vectors import choose_neighbours, choose_vectors, with_vectors
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Kind, Stmt
@@ -135,6 +136,8 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
         return choose_lines(flat, squares, target) or Schedule(squares=squares)
     if choice.turned_side and (turning := late_modules.groups().turning(flat, choice.turned_side, target)):
         return turning
+    if lines := choose_line_vectors(flat, target):
+        return Schedule(vectors=lines)
     lanes = choice.column_lanes or max(1, target.vector_bytes // item)
     vectors = choose_vectors(flat, lanes, choice.columns, target.cores * choice.column_points)
     # The threads of a GPU are its lanes: each reads neighbours at once in place of whole vectors.
@@ -169,7 +172,7 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
         flat = in_rows(flat, schedule.rows)
     point = loops.body(flat.body, loops.row_sizes(flat.body), output_dtypes)
     # Neighbours of one thread load first and compute later, so that their accesses can join.
-    if schedule.vectors is not None and schedule.vectors.lanes == 1:
+    if schedule.vectors is not None and (schedule.vectors.lanes == 1 or schedule.vectors.neighbours > 1):
         point = list(apart(point, {a.name for a in flat.domain} | names_bound(point)))
     return list(flat.domain), point
 

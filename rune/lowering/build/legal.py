@@ -175,6 +175,9 @@ def _to_vectors(kernel: Kernel, vectors: Vectors, schedule: Schedule) -> Objecti
         yield vectors, "it has scratch rows or scans"
     yield from _to_count(vectors, vectors.count, least=2)
     yield from _to_count(vectors, vectors.lanes)
+    yield from _to_count(vectors, vectors.neighbours)
+    if vectors.count % max(1, vectors.neighbours):
+        yield vectors, f"{vectors.neighbours} neighbours do not divide {vectors.count}"
     if not kernel.domain:
         yield vectors, "it has no axis"
         return

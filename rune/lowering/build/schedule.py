@@ -97,13 +97,18 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Each point computes `count` vectors of `lanes` neighbouring columns."""
+    """Each point computes `count` vectors of `lanes` neighbouring columns.
+
+    neighbours: columns of a point that stand side by side
+    """
 
     count: int
     lanes: int
+    neighbours: int = 1
 
     def __str__(self) -> str:
-        return f"vectors({self.count}, lanes={self.lanes})"
+        side_by_side = f", neighbours={self.neighbours}" if self.neighbours > 1 else ""
+        return f"vectors({self.count}, lanes={self.lanes}{side_by_side})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +303,11 @@ def _turn(numbers: Numbers, words: Sequence[str]) -> Turn:
 
 
 def _vectors(numbers: Numbers, words: Sequence[str]) -> Vectors:
-    ((_, lanes),) = numbers.items()
+    (_, lanes), *further = numbers.items()
     (count,) = words
-    return Vectors(int(count), lanes)
+    if [name for name, _ in further] not in ([], ["neighbours"]):
+        raise ValueError(numbers)
+    return Vectors(int(count), lanes, *(neighbours for _, neighbours in further))
 
 
 def _rows(numbers: Numbers, words: Sequence[str]) -> Rows:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from rune import dims, dtypes
+from rune import dims
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
@@ -97,7 +97,7 @@ def _share_of_rows(point: Point, domain: Sequence[Axis], schedule: Schedule, tar
 def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, target: Target) -> Share | None:
     """A subgroup for each row, which reads it once, by lines, and holds it in registers."""
     choice, rows = choices(target), dims.product(a.size for a in domain)
-    has_lines = choice.line_row and ("line", dtypes.f32) in target.native
+    has_lines = choice.line_row and target.has_lines
     if not has_lines or schedule != PLAIN or not dims.at_most(rows, target.launch_groups):
         return None
     # Scratch rows would be shared memory, which is no faster than the row itself.
@@ -109,8 +109,10 @@ def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, ta
     threads = target.subgroup_threads
     if statements > choice.line_code * threads or instructions > choice.line_calls * threads:
         return None
-    # Pairs, if rows are whole lines of them: two neighbours are written at once.
-    shares = (Share(target.subgroup_threads, n, registers=True) for n in (2, 1) if _has_runs(point, n))
+    # Pairs, if rows that are written are whole lines of them: two neighbours are written at once.
+    writes = any(isinstance(s, Store) for nest in point if isinstance(nest, For) for s in walk((nest,)))
+    widths = (n for n in ((2, 1) if writes else (1,)) if _has_runs(point, n))
+    shares = (Share(target.subgroup_threads, n, registers=True) for n in widths)
     return next((s for s in shares if can_share(point, s, target)), None)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from rune import dims, dtypes
+from rune import dims
 from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.accesses import apart
@@ -66,7 +66,7 @@ def choose_lines(kernel: Kernel, squares: Squares, target: Target) -> Schedule |
     reads = [x for s in kernel.body for e in expressions(s) for x in walk_expr(e) if isinstance(x, Load)]
     words = all(b.type.dtype.itemsize == LEAST_BYTES for b in (*kernel.inputs, *kernel.outputs))
     lines = any(dims.coefficient(x.indices[0], axis.name) == 1 for x in reads)
-    if ("line", dtypes.f32) not in target.native or not words or not lines or not _is_regular(kernel):
+    if not target.has_lines or not words or not lines or not is_regular(kernel):
         return None
     order = Order((*(a.name for a in kernel.domain if a.name != axis.name), axis.name))
     for count in _LINES:
@@ -80,9 +80,9 @@ def choose_lines(kernel: Kernel, squares: Squares, target: Target) -> Schedule |
 def _is_worth_blocks(kernel: Kernel) -> bool:
     """Whether there are enough points to pay for compiling unrolled blocks."""
     is_wide = all(b.type.dtype.itemsize >= LEAST_BYTES for b in (*kernel.inputs, *kernel.outputs))
-    is_small = len(kernel.outputs) == 1 and _instructions(kernel) <= MOST_INSTRUCTIONS
+    is_small = len(kernel.outputs) == 1 and instructions(kernel) <= MOST_INSTRUCTIONS
     points = cost.count(tuple(a.size for a in kernel.domain))
-    return is_wide and is_small and points >= LEAST_POINTS and _is_regular(kernel)
+    return is_wide and is_small and points >= LEAST_POINTS and is_regular(kernel)
 
 
 def _squares_of(kernel: Kernel, side: int, lanes: int) -> Squares | None:
@@ -102,7 +102,7 @@ def _squares_of(kernel: Kernel, side: int, lanes: int) -> Squares | None:
     return None
 
 
-def _is_regular(kernel: Kernel) -> bool:
+def is_regular(kernel: Kernel) -> bool:
     """Whether every point reads unconditionally, at places that are linear in all axes."""
     loads = [e for s in kernel.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load)]
     lets = {s.name for s in kernel.body if isinstance(s, Let)}
@@ -122,7 +122,7 @@ def _is_long(size: Size, side: int) -> bool:
     return not isinstance(size, int) or size >= 2 * side
 
 
-def _instructions(kernel: Kernel) -> int:
+def instructions(kernel: Kernel) -> int:
     """The instructions of a point, apart from loads and stores."""
     parts = (e for s in kernel.body for x in expressions(s) for e in walk_expr(x))
     return sum(ROWS[e.name].instructions for e in parts if isinstance(e, Op))

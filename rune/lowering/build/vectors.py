@@ -17,15 +17,20 @@ from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size
+from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import Vectors
-from rune.lowering.build.squares import is_pointwise
+from rune.lowering.build.squares import instructions, is_pointwise, is_regular
 from rune.lowering.build.tile import copy_body
+from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.rewrite import names_in, walk_expr
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Statement, Write, expressions, inner_axes
 
 MOST_NEIGHBOURS = 8  # most columns of a point
+# Elements of a point that reads lines, of words. Addresses of lines cost as much as ten accesses,
+# but 64 and 128 elements take hardly less time, and two and five times as long to compile.
+LINE_ELEMENTS, PAIR, WORD_BYTES, LEAST_POINTS = 32, 2, 4, 1 << 20
 
 
 def choose_vectors(kernel: Kernel, lanes: int, most: int, points: int) -> Vectors | None:
@@ -68,6 +73,26 @@ def choose_neighbours(kernel: Kernel, access_bytes: int, points: int) -> Vectors
     return Vectors(count, 1) if runs and all(runs) else None
 
 
+def choose_lines(kernel: Kernel, target: Target) -> Vectors | None:
+    """Lines of neighbours at each point, for a device whose subgroups read lines.
+
+    A subgroup has a point for each lane, and each of them two elements of every line. Fewer than
+    LEAST_POINTS elements are not worth the driver's time for so much code.
+    """
+    if not target.has_lines or not kernel.domain or not is_pointwise(kernel) or not is_regular(kernel):
+        return None
+    lanes, last = target.subgroup_threads, kernel.domain[-1]
+    words = all(b.type.dtype.itemsize == WORD_BYTES for b in (*kernel.inputs, *kernel.outputs))
+    elements = dims.product(a.size for a in kernel.domain)
+    runs = list(_runs(kernel, last, PAIR))
+    if not words or not isinstance(elements, int) or elements < LEAST_POINTS or not runs or not all(runs):
+        return None
+    line_elements = LINE_ELEMENTS * lanes
+    is_short = LINE_ELEMENTS * instructions(kernel) <= choices(target).line_calls
+    is_whole = last.size % line_elements == 0 and elements // line_elements <= target.launch_groups
+    return Vectors(LINE_ELEMENTS, lanes, PAIR) if is_short and is_whole else None
+
+
 def _runs(kernel: Kernel, last: Axis, count: int) -> Iterator[bool]:
     """For each access, whether a wide one may begin there; False if elements are far apart."""
     for statement in kernel.body:
@@ -82,16 +107,17 @@ def _runs(kernel: Kernel, last: Axis, count: int) -> Iterator[bool]:
 
 def with_vectors(kernel: Kernel, vectors: Vectors) -> Kernel:
     """The kernel with several vectors of columns at each point."""
-    count, lanes = vectors.count, vectors.lanes
+    count, lanes, width = vectors.count, vectors.lanes, vectors.neighbours
     *outer, last = kernel.domain
     assert isinstance(last.size, int), "legal.py takes no symbolic axis"
     block = Axis(last.name, last.size // (lanes * count))
     lane = (Axis(f"{last.name}_lane", lanes),) if lanes > 1 else ()
-    first = block.symbol * (lanes * count) + sum(a.symbol for a in lane)
+    first = block.symbol * (lanes * count) + sum(width * a.symbol for a in lane)
+    places = [c // width * lanes * width + c % width for c in range(count)]
     of_columns = _of_columns(kernel)
     # Statements that are the same for all columns are not copied.
     several = replace(kernel, body=of_columns)
-    copies = zip(*(copy_body(several, {last.name: first + lanes * c}, f"_c{c}") for c in range(count)), strict=True)
+    copies = zip(*(copy_body(several, {last.name: first + at}, f"_c{c}") for c, at in enumerate(places)), strict=True)
     # The copies of a statement stand side by side, so that their sums share one loop.
     body = tuple(x for s in kernel.body for x in (next(copies) if s in of_columns else (s,)))
     return replace(kernel, domain=(*outer, block, *lane), body=body)

@@ -120,6 +120,11 @@ class Target:
         return self.threads_per_workgroup > 1 and self.shared_bytes > 0 and not self.is_processor
 
     @property
+    def has_lines(self) -> bool:
+        """Whether it is Mesa's processor, where subgroups read lines (codegen/mesa/lines.py)."""
+        return ("line", dtypes.f32) in self.native
+
+    @property
     def program_dtypes(self) -> frozenset[np.dtype]:
         """What programs may compute with: the renderer's dtypes, and those legalised to them."""
         return self.dtypes | {d for d, substitutes in LEGALISED.items() if substitutes <= self.dtypes}

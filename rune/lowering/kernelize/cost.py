@@ -43,6 +43,11 @@ LONE_WORK = 1 << 8
 # A reduction to fewer points than a device needs, over more elements than this, takes two steps.
 SPLIT_WORK = 1 << 16
 PART = 4096  # elements of one part of such a reduction
+# On Mesa's processors a part is one subgroup's, written out (decision 0106): so many elements of
+# sums, fewer of sums of exponentials, which take the driver long. Parts are whole lines of pairs.
+LINE_PART, LINE_PEAK, LINE = 2048, 1024, 16
+# A row this many times as long as what is reduced of it, its parts, has points of its own there.
+FAR = 256
 # The threads of a GPU's group share a column of so many: on an H100 one of 1,024 columns of 512
 # elements is predicted to take 6.7 µs, in two steps 8.8; of 1,024 elements 11 and 9.2.
 SHARED_COLUMN = 1 << 9
@@ -148,16 +153,20 @@ class Granularity:
     rows: the points that keep a device busy
     shared_work: the work that may have fewer points, where the threads of a group share a row
     lone_work:   the same where each row has one thread
+    walks_near:  whether a point walks no row much longer than what it reduces, as neighbouring
+                 threads read neighbours faster
     """
 
     rows: int
     shared_work: int = SMALL_WORK
     lone_work: int = SMALL_WORK
+    walks_near: bool = False
 
     @classmethod
     def of(cls, target: Target) -> Granularity:
         """The granularity of a device."""
-        return cls(parallel_rows(target.cores), lone_work=LONE_WORK if target.is_gpu else SMALL_WORK)
+        lone_work = LONE_WORK if target.is_gpu else SMALL_WORK
+        return cls(parallel_rows(target.cores), lone_work=lone_work, walks_near=target.has_lines)
 
     def small(self, is_reducing: bool) -> int:
         """The work that may be left to few points, in a kernel with reductions or without."""

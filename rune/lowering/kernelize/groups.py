@@ -317,6 +317,8 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
     columns = any(_is_strided(state.roots[m], places[m]) for m in members)
     if columns and (not any(r.kind is Kind.REDUCE for r in roots) or _needs_rows(state, places)):
         return "one would walk through the other's columns"
+    if state.granularity.walks_near and _walks_far(roots):
+        return "a point would walk a row much longer than what it reduces"
     before = max(cost.count(first.domain), cost.count(second.domain))
     work = max(r.work for r in roots)
     rows = cost.PARALLEL_COLUMNS if columns else state.granularity.rows
@@ -324,6 +326,12 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
     if cost.keeps_parallel(cost.count(domain), before, work, rows, small):
         return ""
     return f"too little would run in parallel ({' x '.join(map(str, domain)) or 1} points)"
+
+
+def _walks_far(roots: Sequence[Root]) -> bool:
+    """Whether points would walk rows much longer than what they reduce, as parts of them."""
+    sums, maps = (max((r.work for r in roots if r.kind is kind), default=0) for kind in (Kind.REDUCE, Kind.MAP))
+    return 0 < cost.FAR * sums <= maps
 
 
 def _is_strided(root: Root, places: tuple[int, ...]) -> bool:

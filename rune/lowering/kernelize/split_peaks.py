@@ -43,9 +43,11 @@ def split_peaks(program: Program, target: Target) -> Program:
 
     A processor stores exponentials rather than computing them again for the result.
     """
-    if not cost.computes_again(target):
-        return program
     parallelism = Parallelism.of(target)
+    if not (cost.computes_again(target) or parallelism.lines):
+        return program
+    if parallelism.lines:
+        parallelism = replace(parallelism, part=cost.LINE_PEAK)
     for peak in [e for e in program.equations if _is_long(e, parallelism)]:
         program = _with_parts(program, peak, parallelism)
     return program

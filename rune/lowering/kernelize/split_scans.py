@@ -64,8 +64,7 @@ def split_scans(program: Program, target: Target) -> Program:
     if target.threads_per_workgroup == 1:
         return program
     by_groups = not target.is_processor and target.threads_per_workgroup >= THREADS
-    reduces_first = ("line", dtypes.f32) in target.native
-    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups, reduces_first)
+    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups, target.has_lines)
     body = [new for e in program.equations for new in _split(e, limits) or (e,)]
     return program.with_equations(body, program.outputs)
 

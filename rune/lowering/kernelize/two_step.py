@@ -64,18 +64,25 @@ class Parallelism:
     """How many points keep a device busy: rows, which several threads may share, or columns.
 
     is_gpu: whether every column of a piece has a thread of its own
+    part:   elements of a part of a long row
+    lines:  whether parts are read by lines (codegen/mesa/lines.py), which longer rows are not: then
+            long rows are cut however many there are
     """
 
     rows: int
     columns: int
     is_gpu: bool = False
+    part: int = cost.PART
+    lines: bool = False
 
     @classmethod
     def of(cls, target: Target) -> Parallelism:
         """The points that keep a device busy."""
         if target.is_gpu:
             return cls(2 * target.cores, 128 * target.cores, is_gpu=True)
-        return cls(cost.parallel_rows(target.cores), cost.PARALLEL_COLUMNS)
+        lines = target.has_lines
+        part = cost.LINE_PART if lines else cost.PART
+        return cls(cost.parallel_rows(target.cores), cost.PARALLEL_COLUMNS, part=part, lines=lines)
 
     def shares(self, work: int, columns: int) -> bool:
         """Whether threads that share columns, of `work` elements in all, save a second kernel."""
@@ -186,8 +193,8 @@ def choose(type: ArrayType, axes: Axes, parallelism: Parallelism) -> _Step | Non
         return None
     # Enough points, but a row may be so long that its sum loses digits.
     if results >= fewest_points:
-        return _of_long_rows(type, axes)
-    return _columns(type, axes, parallelism.piece(work, results)) if columns else _rows(type, axes)
+        return _of_long_rows(type, axes) or (_lines(type, axes, parallelism.part) if parallelism.lines else None)
+    return _columns(type, axes, parallelism.piece(work, results)) if columns else _rows(type, axes, parallelism.part)
 
 
 def _longest(type: ArrayType, axes: Axes) -> int | None:
@@ -208,17 +215,32 @@ def _of_long_rows(type: ArrayType, axes: Axes) -> _Step | None:
     return _part(sizes[longest], cost.PART, longest, (longest,)) or _Step((longest,))
 
 
-def _rows(type: ArrayType, axes: Axes) -> _Step | None:
+def _lines(type: ArrayType, axes: Axes, part: int) -> _Step | None:
+    """Reduce parts of rows that are too long to be read by lines; None if rows are no whole lines.
+
+    >>> from rune import dtypes
+    >>> _lines(ArrayType((512, 6144), dtypes.f32), (1,), 2048)
+    _Step(axes=(1,), axis=1, size=2048)
+    """
+    axis = axes[-1]
+    size = type.shape[axis]
+    if axes != (type.ndim - 1,) or not isinstance(size, int) or size <= part:
+        return None
+    sizes = [n for n in range(part, part // 4, -cost.LINE) if size % n == 0]
+    return _Step(axes, axis, sizes[0]) if sizes else None
+
+
+def _rows(type: ArrayType, axes: Axes, part: int) -> _Step | None:
     """Reduce the trailing axes that make up one part."""
     # From the innermost axis outwards, so that a part is contiguous in memory.
     inner = 1
     for number in range(len(axes) - 1, -1, -1):
         axis = axes[number]
         size = cost.estimate(type.shape[axis])
-        if inner * size >= cost.PART // 4:
-            if inner * size <= 4 * cost.PART:
+        if inner * size >= part // 4:
+            if inner * size <= 4 * part:
                 return _Step(axes[number:]) if number else None
-            return _part(type.shape[axis], max(1, cost.PART // inner), axis, axes[number:])
+            return _part(type.shape[axis], max(1, part // inner), axis, axes[number:])
         inner *= size
     return None
 

@@ -100,3 +100,24 @@ def test_transpositions(rows: int, columns: int):
 
     same(x.swapaxes(1, 2) + 1, np.asarray(on_device(lambda x: x.swapaxes(1, 2) + 1, x)))
     same(x[0].T * 3 - x[1].T, np.asarray(on_device(lambda a, b: a.T * 3 - b.T, x[0], x[1])))
+
+
+def test_softmaxes_and_sums_of_rows_that_are_cut_into_parts():
+    x = drawn(40, 2064)
+    x[1, 700], x[2], x[3, :688], x[4, 2063] = np.inf, -np.inf, -np.inf, np.nan
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(x - x.max(1, keepdims=True))
+    numbers = np.arange(40 * 2064, dtype=np.int32).reshape(40, 2064)
+
+    result = np.asarray(on_device(nn.softmax, x))
+
+    near(
+        weights / weights.sum(1, keepdims=True), result, relative=2e-5, why="exponentials relative to a part's maximum"
+    )
+    same(numbers.sum(1, dtype=np.int32), np.asarray(on_device(lambda x: rnp.sum(x, 1), numbers)))
+
+
+def test_points_that_read_lines_of_pairs():
+    x = np.arange(1 << 20, dtype=np.int32).reshape(1024, 1024)
+
+    same(x * 3 - x[::-1] + x[:, :1], np.asarray(on_device(lambda x: x * 3 - x[::-1] + x[:, :1], x)))

@@ -23,6 +23,7 @@ PAIRS = """
 a: f32 = x[64*i + 2*t] b: f32 = x[64*i + 2*t + 1]
 c: f32 = x[64*i + 2*t + 16] d: f32 = x[64*i + 2*t + 17]
 store y[64*i + 2*t] = a + c store y[64*i + 2*t + 1] = b + d"""
+SHARED = "Variable ptr f32[8] Workgroup"
 SINGLES = "a: f32 = x[64*i + t] b: f32 = x[64*i + t + 8] store y[8*i + t] = a + b"
 SUM = """
 a: f32 = x[64*i + t] store s[t] = a barrier
@@ -44,11 +45,17 @@ def module(text: str, target: Target = LINES) -> str:
     return to_text(render(parse(text), target).words)
 
 
-def test_a_line_of_pairs_is_four_loads_of_two_integers():
+def look_ups(text: str) -> int:
+    """How many digits of addresses are looked up; 15 is for the condition of stores."""
+    places = [line for line in text.splitlines() if "AccessChain ptr i32 %arguments 2" in line]
+    return sum(not line.endswith(" 15") for line in places)
+
+
+def test_a_line_of_pairs_is_four_loads_of_four_and_a_permutation():
     text = module(kernel(PAIRS))
 
-    assert text.count("Load i64x2") == 2 * 4
-    assert text.count("Select i64") == 2 * 7
+    assert text.count("Load f32x4") == 2 * 4
+    assert text.count("GroupNonUniformShuffle f32") == 2 * 4
 
 
 def test_a_line_of_single_elements_is_two_loads_of_four():
@@ -56,9 +63,7 @@ def test_a_line_of_single_elements_is_two_loads_of_four():
 
 
 def test_lines_of_one_array_share_an_address_of_twelve_digits():
-    text = module(kernel(PAIRS))
-
-    assert sum("AccessChain ptr i32 %arguments 2" in line for line in text.splitlines()) == 12
+    assert look_ups(module(kernel(PAIRS))) == 12
 
 
 def test_all_threads_are_known_to_be_at_work():
@@ -117,7 +122,34 @@ def test_points_that_read_few_lines_or_are_no_whole_subgroups_have_none(text: st
     ],
 )
 def test_other_devices_groups_and_elements_have_no_lines(text: str, target: Target):
-    assert "arguments 2" not in module(text, target)
+    assert look_ups(module(text, target)) == 0
+
+
+def test_threads_of_a_subgroup_exchange_their_parts_of_a_sum_without_memory():
+    text = module(kernel(SUM))
+
+    assert text.count("GroupNonUniformShuffle f32") == 2
+    assert SHARED not in text
+    assert SHARED in module(kernel(SUM), TARGET)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a: f32 = x[64*i + t] store s[7 - t] = a barrier b: f32 = s[0] store y[8*i + t] = b",
+        "a: f32 = x[64*i + t] store s[t] = a barrier b: f32 = s[7 - t] store y[8*i + t] = b",
+        "a: f32 = x[64*i + t] store s[t] = a barrier store s[t] = 1.0_f32 barrier b: f32 = s[0] store y[8*i + t] = b",
+        "if index(t) < 5_i64 { store s[t] = x[64*i + t] } barrier b: f32 = s[0] store y[8*i + t] = b",
+        "store s[t] = x[64*i + t] barrier for j in 3 serial { b: f32 = s[0] store y[8*i + t] = b }",
+    ],
+)
+def test_what_is_written_or_read_in_another_way_is_shared_memory(body: str):
+    assert SHARED in module(kernel(body))
+
+
+def test_stores_choose_their_value_by_a_condition_that_the_driver_does_not_know():
+    assert module(kernel(SINGLES)).count("Select f32") == 2 * 7 + 1
+    assert "Select f32" not in module(kernel(SINGLES), TARGET)
 
 
 @validated

@@ -18,11 +18,11 @@ Source: Mesa 22.3, nir_src_is_always_uniform and emit_load_global of gallivm.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
 
-from rune import dims, dtypes
+from rune import dims
 from rune.dims import Size
 from rune.lowering.codegen.groups import Spread, spread, threads_of_launch
 from rune.lowering.codegen.spirv.binary.words import (
@@ -46,8 +46,8 @@ LEAST_LINES = 16  # of an array, for which threads are worth a group of their ow
 DIGITS = 16  # push constants 0, 1, 2, ... from DIGITS_AT on, of 32 bits
 DIGITS_AT = 16  # bytes
 _ADDRESS_BITS = 48
-_VECTOR_BYTES = 16  # of a load: SPIR-V has vectors of four
-_KINDS = {("f32", 1): "f32", ("i32", 1): "i32", ("f32", 2): "i64", ("i32", 2): "i64"}
+_VECTOR = 4  # elements of a load: SPIR-V has no longer vectors
+_KINDS = frozenset({"f32", "i32"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | Non
     """How a kernel is spread over groups, and what a group is, if it is to read lines."""
     reads_lines, width = _reads_lines(code, target), target.subgroup_threads
     shape = spread(code, (lambda _: width) if reads_lines else partial(threads_of_launch, target))
-    is_nest = len(shape.nest) == 1 and shape.threads == width and ("line", dtypes.f32) in target.native
+    is_nest = len(shape.nest) == 1 and shape.threads == width and target.has_lines
     # Groups beyond one dimension of a launch may have no point.
     if not (reads_lines or is_nest) or not dims.at_most(shape.count, target.launch_groups):
         return shape, None
@@ -75,13 +75,34 @@ def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | Non
     return shape, Subgroup(loop_symbol(last), width, frozenset((*code.sizes, *(loop.var for loop in loops))))
 
 
-def push_constants(writer: Writer, members: tuple[int, ...], subgroup: Subgroup | None) -> int:
+def push_constants(writer: Writer, members: tuple[int, ...], target: Target) -> int:
     """The push constants of a kernel: members of 8 bytes, and behind them the digits."""
-    if subgroup is not None:
+    if target.has_lines:
         members = (*members, _digits_type(writer))
     offsets = tuple(8 * number for number in range(len(members)))
     structure = writer.module.structure(members, offsets, ((),) * len(members))
     return writer.module.variable(StorageClass.PushConstant, structure)
+
+
+def truth(writer: Writer, lane: int, arguments: int) -> int:
+    """That a thread's number in its subgroup is below the last digit.
+
+    It always is, but the driver cannot know. A store is a loop over lanes there, and where a value
+    is the result of arithmetic, LLVM computes it within the loop, lane by lane, once for each: all
+    exponentials of a sum, for example. A choice by this condition keeps it outside.
+    """
+    module = writer.module
+    last = digit(writer, arguments, module.constant("i32", DIGITS - 1))
+    return writer.emit(Op.ULessThan, module.type("bool"), lane, last)
+
+
+def digit(writer: Writer, arguments: int, number: int) -> int:
+    """A number below DIGITS, as the push constant of that index."""
+    module = writer.module
+    word, member = module.type("i32"), module.constant("i32", DIGITS_AT // 8)
+    pointer, id = module.pointer(StorageClass.PushConstant, word), module.new_id()
+    writer.lines += instruction(Op.AccessChain, pointer, id, arguments, member, number)
+    return writer.effect(Op.Load, word, id)
 
 
 def _digits_type(writer: Writer) -> int:
@@ -100,14 +121,19 @@ def _reads_lines(code: KernelCode, target: Target) -> bool:
     Their points are neighbours along the last loop of the grid, and their code straight.
     """
     grid, body = perfect_nest(code.body, Kind.GRID)
-    if ("line", dtypes.f32) not in target.native or not grid:
+    if not target.has_lines or not grid:
         return False
     if dims.divides(target.subgroup_threads, grid[-1].extent) is not True:
         return False
-    names = {*code.sizes, *(loop.var for loop in grid[:-1])}
+    names = frozenset((*code.sizes, *(loop.var for loop in grid[:-1])))
     loads = [s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load) and s.value.guard is None]
-    lines = [x.buffer for x in loads if is_alike(x.indices[0] - loop_symbol(grid[-1]), names)]
+    lines = [x.buffer for x in loads if _is_line(x.indices[0], loop_symbol(grid[-1]), names)]
     return max(Counter(lines).values(), default=0) >= LEAST_LINES
+
+
+def _is_line(index: Size, thread: Size, names: frozenset[str]) -> bool:
+    """Whether neighbouring threads read neighbours, or neighbouring pairs."""
+    return any(is_alike(index - step * thread, names) for step in (1, 2))
 
 
 @dataclass(slots=True)
@@ -131,31 +157,57 @@ class Lines:
         self.writer.module.need(Capability.GroupNonUniform)
         self.writer.barrier_scope = SUBGROUP_SCOPE
 
-    def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> int | None:
-        """What a thread reads of a line: an element, or two as an integer; None if it is no line.
+    def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> Sequence[int]:
+        """What a thread reads of a line: an element, or two neighbours; empty if it is no line.
 
         place: gives the index, where it is needed
         """
-        is_known = name in self.buffers and (array.kind, count) in _KINDS
+        is_known = name in self.buffers and array.kind in _KINDS
         if not is_known or not is_alike(index - count * self.subgroup.thread, self.subgroup.names):
-            return None
-        kind = _KINDS[array.kind, count]
+            return ()
         address, distance = self.start(name, index, 4 * count, lambda: self.writer.element(array, place()))
+        elements = self.elements(array.kind, address, 4 * distance, count * self.subgroup.threads)
+        threads = self.subgroup.threads
+        parts = [self.of_lane(array.kind, elements[n : n + threads]) for n in range(0, len(elements), threads)]
+        return parts if count == 1 else self.neighbours(array.kind, parts)
+
+    def elements(self, kind: str, address: int, distance: int, count: int) -> list[int]:
+        """Elements from an address on, the same for all threads; `distance` bytes further."""
         module, emit = self.writer.module, self.writer.emit
-        item_bytes = 4 * count
-        size = _VECTOR_BYTES // item_bytes
-        vector, type, truth = module.vector(kind, size), module.type(kind), module.type("bool")
+        vector, type = module.vector(kind, _VECTOR), module.type(kind)
         pointer = module.pointer(StorageClass.PhysicalStorageBuffer, vector)
         items: list[int] = []
-        for first in range(0, self.subgroup.threads, size):
-            at = self.sum(address, 4 * distance + item_bytes * first)
-            load = self.writer.effect(Op.Load, vector, emit(Op.ConvertUToPtr, pointer, at), ALIGNED, item_bytes)
-            items += [emit(Op.CompositeExtract, type, load, n) for n in range(size)]
+        for first in range(0, count, _VECTOR):
+            at = emit(Op.ConvertUToPtr, pointer, self.sum(address, distance + 4 * first))
+            load = self.writer.effect(Op.Load, vector, at, ALIGNED, 4)
+            items += [emit(Op.CompositeExtract, type, load, n) for n in range(_VECTOR)]
+        return items
+
+    def of_lane(self, kind: str, items: Sequence[int]) -> int:
+        """The value with the number of the thread's lane."""
+        module, emit = self.writer.module, self.writer.emit
         value = items[0]
         for number, item in enumerate(items[1:], 1):
-            is_lane = emit(Op.IEqual, truth, self.lane, module.constant("i32", number))
-            value = emit(Op.Select, type, is_lane, item, value)
+            is_lane = emit(Op.IEqual, module.type("bool"), self.lane, module.constant("i32", number))
+            value = emit(Op.Select, module.type(kind), is_lane, item, value)
         return value
+
+    def neighbours(self, kind: str, parts: Sequence[int]) -> Sequence[int]:
+        """Two neighbours for each thread, from two halves of a line with an element for each.
+
+        LLVM makes this two permutations; read as integers of 64 bits, lines take a third longer.
+        """
+        module, emit = self.writer.module, self.writer.emit
+        word, threads = module.type("i32"), self.subgroup.threads
+        one, last = module.constant("i32", 1), module.constant("i32", threads - 1)
+        half = module.constant("i32", threads // 2)
+        in_first = emit(Op.ULessThan, module.type("bool"), self.lane, half)
+        even = emit(Op.BitwiseAnd, word, emit(Op.ShiftLeftLogical, word, self.lane, one), last)
+        values = []
+        for lane in (even, emit(Op.BitwiseOr, word, even, one)):
+            first, second = (self.writer.of_lanes(kind, part, lane) for part in parts)
+            values.append(emit(Op.Select, module.type(kind), in_first, first, second))
+        return values
 
     def start(self, name: str, index: Size, item_bytes: int, place: Callable[[], int]) -> tuple[int, int]:
         """The address of a line of the array, and how many elements further this one begins."""
@@ -191,17 +243,10 @@ class Lines:
         for shift in range(0, bits, 4):
             distance = module.constant("i32", shift)
             part = emit(Op.ShiftRightLogical, word, value, distance)
-            digit = self.digit(emit(Op.BitwiseAnd, word, part, module.constant("i32", DIGITS - 1)))
-            total = emit(Op.BitwiseOr, word, total, emit(Op.ShiftLeftLogical, word, digit, distance))
+            number = emit(Op.BitwiseAnd, word, part, module.constant("i32", DIGITS - 1))
+            known = digit(self.writer, self.arguments, number)
+            total = emit(Op.BitwiseOr, word, total, emit(Op.ShiftLeftLogical, word, known, distance))
         return total
-
-    def digit(self, number: int) -> int:
-        """A number below DIGITS, as the push constant of that index."""
-        module = self.writer.module
-        word, member = module.type("i32"), module.constant("i32", DIGITS_AT // 8)
-        pointer, id = module.pointer(StorageClass.PushConstant, word), module.new_id()
-        self.writer.lines += instruction(Op.AccessChain, pointer, id, self.arguments, member, number)
-        return self.writer.effect(Op.Load, word, id)
 
     def sum(self, address: int, distance: int) -> int:
         """An address so many bytes further."""

@@ -7,7 +7,7 @@ function of legalize/scalars.py becomes a function of the module where it is fir
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -99,6 +99,8 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     lane: Value | None = None  # the number of a thread in its subgroup
     pieces: dict[str, int] = field(default_factory=dict)  # elements that threads have read for each other, by name
     lines: Lines | None = None  # None: its threads may be idle, or read by themselves
+    exchanges: frozenset[str] = frozenset()  # arrays of one element for each thread, that need no memory
+    parts: dict[str, int] = field(default_factory=dict)  # what threads have written there, by name
 
     def bind(self, name: str, value: Value) -> None:
         """Name a value, in place of a Var with this name in an earlier block."""
@@ -130,25 +132,30 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         self.pieces |= {let.name: values[n % alike.size] for n, let in enumerate(alike.lets)}
 
     def take(self, piece: Piece) -> None:
-        read = self.pieces.pop(piece.name)
-        self.bind(piece.name, self.value(dtypes.f32, self.writer.of_lane("f32", read, piece.lane)))
+        self.bind(piece.name, self.of_lane(self.pieces.pop(piece.name), piece.lane))
+
+    def of_lane(self, value: int, lane: int) -> Value:
+        """The value of one thread of the subgroup."""
+        return self.value(dtypes.f32, self.writer.of_lanes("f32", value, self.writer.constant("i32", lane)))
 
     def load_run(self, run: LoadRun) -> None:
         """Two elements by one access; where the guard does not hold, zeros."""
         array = self.arrays[run.buffer]
 
         def read() -> int:
-            line = self.line(run.buffer, run.index, 2) if run.guard is None else None
-            return self.writer.load_pair(array, self.size(run.index).id) if line is None else line
+            return self.writer.load_pair(array, self.size(run.index).id)
 
-        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
-        for let, id in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
+        values = self.line(run.buffer, run.index, 2) if run.guard is None else ()
+        if not values:
+            pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
+            values = self.writer.halves(pair, array.kind)
+        for let, id in zip(run.lets, values, strict=True):
             self.bind(let.name, self.value(run.dtype, id))
 
-    def line(self, buffer: str, index: Size, count: int) -> int | None:
-        """Elements that a thread reads with all others of its subgroup; None if it is not so."""
+    def line(self, buffer: str, index: Size, count: int) -> Sequence[int]:
+        """Elements that a thread reads with all others of its subgroup; empty if it is not so."""
         array, lines = self.arrays[buffer], self.lines
-        return lines and lines.read(buffer, array, index, count, lambda: self.size(index).id)
+        return lines.read(buffer, array, index, count, lambda: self.size(index).id) if lines else ()
 
     def store_run(self, run: StoreRun) -> None:
         """Two elements by one access."""
@@ -180,6 +187,9 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
+        if stmt.buffer in self.exchanges:
+            self.parts[stmt.buffer] = self.expr(stmt.value).id
+            return
         array, at = self.arrays[stmt.buffer], self.size(stmt.index).id
         if stmt.atomic:
             assert stmt.combine is not None
@@ -212,6 +222,8 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def alloc(self, stmt: Alloc) -> None:
         """Scratch of the thread or of its workgroup."""
+        if stmt.name in self.exchanges:
+            return
         module = self.writer.module
         kind = module.kind(stmt.dtype)
         array = module.array(module.type(kind), max(1, stmt.size))
@@ -252,6 +264,10 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         return self.symbols[name] if variable is None else variable.read()
 
     def load(self, load: Load) -> Value:
+        if load.buffer in self.exchanges:
+            (number,) = load.indices
+            assert isinstance(number, int)
+            return self.of_lane(self.parts[load.buffer], number)
         # A branch, because the element may not exist where the guard does not hold.
         array = self.arrays[load.buffer]
 
@@ -260,7 +276,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
         if load.guard is None:
             line = self.line(load.buffer, load.indices[0], 1)
-            return read() if line is None else self.value(load.dtype, line)
+            return self.value(load.dtype, line[0]) if line else read()
         guard, kind = self.expr(load.guard).id, KINDS[load.dtype]
         return self.value(load.dtype, self.writer.where(guard, kind, lambda: read().id))
 

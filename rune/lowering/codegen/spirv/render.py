@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from rune import dims, dtypes
 from rune.dims import Size, product
 from rune.lowering.codegen.mesa import lines
+from rune.lowering.codegen.mesa.exchanges import exchanges
 from rune.lowering.codegen.mesa.lines import Lines
 from rune.lowering.codegen.runs import apart_from_barriers
 from rune.lowering.codegen.spirv.binary.module import Module, width
@@ -177,7 +178,7 @@ class _Renderer:
         """The address of the table, and the first group's number: the low word, if it is enough."""
         module, kind = self.module, self.position_kind()
         members = type, module.type(kind)
-        self.arguments = push = lines.push_constants(self.writer, members, self.subgroup)
+        self.arguments = push = lines.push_constants(self.writer, members, self.target)
         module.name(push, "arguments")
         places = [module.pointer(StorageClass.PushConstant, member) for member in members]
         table, first = (
@@ -207,6 +208,10 @@ class _Renderer:
     def write_points(self) -> None:
         """The body, for the grid point that is this thread or group, if there is one."""
         shape, thread, kind = self.shape, self.builtin(BuiltIn.LocalInvocationIndex), self.position_kind()
+        if self.target.has_lines:
+            self.module.need(Capability.GroupNonUniform)
+            lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
+            self.writer.truth = lines.truth(self.writer, lane, self.arguments)
         position = self.group(kind)
         if self.zero is not None:
             # n (n + 1) is even, so this is always 0, which optimisers do not know.
@@ -231,6 +236,8 @@ class _Renderer:
         # There are as many threads as points, and a condition would hide from the driver that all
         # of them are at work.
         lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
+        known = exchanges(shape.before, shape.innermost, self.subgroup.thread)
+        self.body.exchanges, self.body.paired_buffers = known, self.body.paired_buffers - known
         self.body.lines = Lines(self.writer, self.subgroup, lane, self.arguments, self.body.paired_buffers)
         write()
 

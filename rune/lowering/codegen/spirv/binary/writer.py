@@ -59,6 +59,7 @@ class Writer:
     known: list[dict[tuple[int, ...], int]] = field(default_factory=lambda: [{}])
     block: int = 0
     barrier_scope: int = WORKGROUP_SCOPE
+    truth: int | None = None  # a condition that always holds, which the driver does not know
 
     # --- instructions ------------------------------------------------------------------------
 
@@ -97,12 +98,15 @@ class Writer:
         semantics = self.module.constant("i32", BARRIER_SEMANTICS)
         self.do(Op.ControlBarrier, scope, scope, semantics)
 
-    def of_lane(self, kind: str, value: int, lane: int) -> int:
-        """The value of one thread of the subgroup, all of whose threads must be active."""
+    def of_lanes(self, kind: str, value: int, lane: int) -> int:
+        """The value of the thread of a number, which may differ from thread to thread.
+
+        All threads of the subgroup must be active.
+        """
         for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffle):
             self.module.need(capability)
-        scope, number = (self.module.constant("i32", n) for n in (SUBGROUP_SCOPE, lane))
-        return self.emit(Op.GroupNonUniformShuffle, self.module.type(kind), scope, value, number)
+        scope = self.module.constant("i32", SUBGROUP_SCOPE)
+        return self.emit(Op.GroupNonUniformShuffle, self.module.type(kind), scope, value, lane)
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -131,6 +135,9 @@ class Writer:
 
     def store(self, array: Pointer, index: int, value: int) -> None:
         """Write an element."""
+        if self.truth is not None:
+            # A choice, as Mesa would compute the value once more for each lane that it stores.
+            value = self.emit(Op.Select, self.module.type(array.kind), self.truth, value, self.constant(array.kind, 0))
         self.do(Op.Store, self.element(array, index), value, *array.alignment)
 
     def load_pair(self, array: Pointer, index: int) -> int:
