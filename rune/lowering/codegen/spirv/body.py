@@ -7,7 +7,7 @@ function of legalize/scalars.py becomes a function of the module where it is fir
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import field
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from rune import dtypes
 from rune.dims import Size
 from rune.lowering.codegen.accesses import AccessWalk
-from rune.lowering.codegen.mesa.lines import Lines
 from rune.lowering.codegen.runs import LoadRun, StoreRun
 from rune.lowering.codegen.spirv import index, scalar
 from rune.lowering.codegen.spirv.binary.module import KINDS, Module
@@ -98,9 +97,6 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     subgroup: Subgroup | None = None  # None: its threads may diverge, or be idle
     lane: Value | None = None  # the number of a thread in its subgroup
     pieces: dict[str, int] = field(default_factory=dict)  # elements that threads have read for each other, by name
-    lines: Lines | None = None  # None: its threads may be idle, or read by themselves
-    exchanges: frozenset[str] = frozenset()  # arrays of one element for each thread, that need no memory
-    parts: dict[str, int] = field(default_factory=dict)  # what threads have written there, by name
 
     def bind(self, name: str, value: Value) -> None:
         """Name a value, in place of a Var with this name in an earlier block."""
@@ -145,17 +141,9 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         def read() -> int:
             return self.writer.load_pair(array, self.size(run.index).id)
 
-        values = self.line(run.buffer, run.index, 2) if run.guard is None else ()
-        if not values:
-            pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
-            values = self.writer.halves(pair, array.kind)
-        for let, id in zip(run.lets, values, strict=True):
+        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
+        for let, id in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
             self.bind(let.name, self.value(run.dtype, id))
-
-    def line(self, buffer: str, index: Size, count: int) -> Sequence[int]:
-        """Elements that a thread reads with all others of its subgroup; empty if it is not so."""
-        array, lines = self.arrays[buffer], self.lines
-        return lines.read(buffer, array, index, count, lambda: self.size(index).id) if lines else ()
 
     def store_run(self, run: StoreRun) -> None:
         """Two elements by one access."""
@@ -187,9 +175,6 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
-        if stmt.buffer in self.exchanges:
-            self.parts[stmt.buffer] = self.expr(stmt.value).id
-            return
         array, at = self.arrays[stmt.buffer], self.size(stmt.index).id
         if stmt.atomic:
             assert stmt.combine is not None
@@ -200,15 +185,15 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def branch(self, stmt: If) -> None:
         """Statements where a condition holds, or others where it does not."""
-        condition, subgroup, lines = self.expr(stmt.condition), self.subgroup, self.lines
+        condition, subgroup = self.expr(stmt.condition), self.subgroup
         otherwise = (lambda: self.body(stmt.orelse)) if stmt.orelse else None
-        self.subgroup, self.lines = None, None
+        self.subgroup = None
         self.writer.either(condition.id, lambda: self.body(stmt.body), otherwise)
-        self.subgroup, self.lines = subgroup, lines
+        self.subgroup = subgroup
 
     def loop(self, loop: For) -> None:
         """Iterations in order, whatever the kind."""
-        kind, subgroup, lines = index.index_kind(loop.extent), self.subgroup, self.lines
+        kind, subgroup = index.index_kind(loop.extent), self.subgroup
         extent = self.size(loop.extent, kind)
 
         def inside(i: int) -> None:
@@ -216,14 +201,12 @@ class Body(AccessWalk, ExpressionWalk[Value]):
             self.body(loop.body)
 
         control = UNROLL if loop.kind is Kind.UNROLLED else NO_CONTROL
-        self.subgroup, self.lines = subgroup and subgroup.within(loop), None
+        self.subgroup = subgroup and subgroup.within(loop)
         self.writer.count_up(kind, extent.id, inside, control)
-        self.subgroup, self.lines = subgroup, lines
+        self.subgroup = subgroup
 
     def alloc(self, stmt: Alloc) -> None:
         """Scratch of the thread or of its workgroup."""
-        if stmt.name in self.exchanges:
-            return
         module = self.writer.module
         kind = module.kind(stmt.dtype)
         array = module.array(module.type(kind), max(1, stmt.size))
@@ -264,10 +247,6 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         return self.symbols[name] if variable is None else variable.read()
 
     def load(self, load: Load) -> Value:
-        if load.buffer in self.exchanges:
-            (number,) = load.indices
-            assert isinstance(number, int)
-            return self.of_lane(self.parts[load.buffer], number)
         # A branch, because the element may not exist where the guard does not hold.
         array = self.arrays[load.buffer]
 
@@ -275,8 +254,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
             return self.element(array, self.size(load.indices[0]).id, load.dtype)
 
         if load.guard is None:
-            line = self.line(load.buffer, load.indices[0], 1)
-            return self.value(load.dtype, line[0]) if line else read()
+            return read()
         guard, kind = self.expr(load.guard).id, KINDS[load.dtype]
         return self.value(load.dtype, self.writer.where(guard, kind, lambda: read().id))
 

@@ -23,8 +23,7 @@ from collections.abc import Sequence
 from rune import dims, dtypes
 from rune.dims import Size, product
 from rune.lowering.codegen.mesa import lines
-from rune.lowering.codegen.mesa.exchanges import exchanges
-from rune.lowering.codegen.mesa.lines import Lines
+from rune.lowering.codegen.mesa.body import SubgroupBody
 from rune.lowering.codegen.runs import apart_from_barriers
 from rune.lowering.codegen.spirv.binary.module import Module, width
 from rune.lowering.codegen.spirv.binary.words import (
@@ -98,7 +97,7 @@ class _Renderer:
         self.module = Module(target)
         self.writer = Writer(self.module)
         self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
-        self.body = Body(self.writer, self.functions)
+        self.body = (Body if self.subgroup is None else SubgroupBody)(self.writer, self.functions)
 
     def kernel(self) -> SpirvKernel:
         """The module and how to launch it."""
@@ -236,9 +235,8 @@ class _Renderer:
         # There are as many threads as points, and a condition would hide from the driver that all
         # of them are at work.
         lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
-        known = exchanges(shape.before, shape.innermost, self.subgroup.thread)
-        self.body.exchanges, self.body.paired_buffers = known, self.body.paired_buffers - known
-        self.body.lines = Lines(self.writer, self.subgroup, lane, self.arguments, self.body.paired_buffers)
+        assert isinstance(self.body, SubgroupBody)
+        self.body.begin(shape, self.subgroup, lane, self.arguments)
         write()
 
     @property
