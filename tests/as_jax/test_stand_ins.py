@@ -138,7 +138,7 @@ def test_wraps_formats_the_name_and_the_docstring():
     @jax._src.util.wraps(area, namestr="{fun}_of", docstr="{doc} Times {k}.", k=2)
     def twice(r): ...
 
-    assert (twice.__name__, twice.__doc__) == ("area_of", "Of a disc. Times 2.")
+    assert (twice.__name__, twice.__doc__) == ("area_of", "The area of a disc. Times 2.")
 
 
 def test_a_function_of_some_arguments_holds_the_others():

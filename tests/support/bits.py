@@ -17,11 +17,11 @@ def bits(array: np.ndarray) -> bytes:
     return canonical(array).tobytes()
 
 
-def assert_same_bits(before: np.ndarray, after: np.ndarray, what: object = "") -> None:
+def assert_same_bits(before: np.ndarray, after: np.ndarray, subject: object = "") -> None:
     """Errors: AssertionError with the number of elements that differ, and the first four."""
     kinds = [(x.shape, x.dtype) for x in (before, after)]
-    assert kinds[0] == kinds[1], (what, *kinds)
+    assert kinds[0] == kinds[1], (subject, *kinds)
     rows = [np.frombuffer(bits(x), np.uint8).reshape(x.size, x.itemsize) for x in (before, after)]
     places = np.flatnonzero((rows[0] != rows[1]).any(axis=1))
     pairs = [(int(place), before.flat[place], after.flat[place]) for place in places[:4]]
-    assert not pairs, f"{what}: {places.size} of {before.size} elements differ, (number, before, after): {pairs}"
+    assert not pairs, f"{subject}: {places.size} of {before.size} elements differ, (number, before, after): {pairs}"
