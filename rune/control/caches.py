@@ -40,7 +40,7 @@ def clear_caches() -> None:
     """
     for cache in _CACHES:
         cache.cache_clear()
-    # No caches of programs, but they grow with them.
+    # These are not caches of programs, but they grow as programs do.
     factors.forget()
     meanings.forget_tables()
     trace_cache.clear_all()

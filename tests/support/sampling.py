@@ -122,13 +122,17 @@ def _case_in_turn(item: pytest.Item, group: Sequence[str]) -> tuple[str, str]:
 
 
 def _first_place(table: str, group: Sequence[str]) -> int:
-    """A file with fewer cases than executors runs each of them once, wherever its name says; of a
-    test with fewer values than executors, each executor runs one."""
+    """The place of the first value of a test, or of the first case of a file.
+
+    A test with fewer values than executors begins at 0, and each executor runs one of them. A file
+    begins further on, so that each case is run by one executor, and at a place that its name
+    decides: otherwise the first executor would get most cases of short files.
+    """
     return 0 if "::" in table else len(group) + zlib.crc32(table.encode()) % len(group)
 
 
 def _executor(item: pytest.Item, group: Sequence[str]) -> str:
-    """The executor of the group that the test runs on; "" if it is none of them."""
+    """The executor of the group that the test runs on; "" if it runs on another one."""
     return next((name for name in names_of_values(item) if name in group), "")
 
 

@@ -94,4 +94,5 @@ def _library_of(dtype: np.dtype, shape: Shape, cores: int, parallel: int, effort
 def library(dtype: np.dtype, cores: int, parallel: int, effort: int) -> Library:
     """The functions of this process for f32, f64, c64 or c128."""
     tiles = gemm.library(real_dtype(dtype), cores, parallel, effort, "linalg")
+    # The shape has the address of their table, so functions are found by the tiles that they call.
     return _library_of(dtype, tiles.shape, cores, parallel, effort)

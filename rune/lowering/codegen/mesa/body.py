@@ -62,7 +62,7 @@ class SubgroupBody(Body):
         return self.value(load.dtype, values[0]) if values else Body.load(self, load)
 
     def line(self, buffer: str, index: Size, count: int) -> Sequence[int]:
-        """Elements that a thread reads with all others of its subgroup; empty if it is not so."""
+        """The elements that a thread reads of a line; empty if it reads them by itself."""
         array, lines = self.arrays[buffer], self.lines
         return lines.read(buffer, array, index, count, lambda: self.size(index).id) if lines else ()
 
