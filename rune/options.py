@@ -34,6 +34,7 @@ class Config:
     checkified: bool = False  # True in checkified functions, so that jit traces separately for them
     profile: bool = False  # programs report the time of each step
     reproducible: bool = True  # the same bits on every run; False lets a device add in any order
+    flush_denormals: bool = False  # on the CPU, programs take denormal numbers for 0
     check_keys: bool = False  # raise KeyReuseError if a random key is used twice
     wide_dtypes: str = "honoured"  # "truncated": an explicit 64-bit dtype means 32 bits unless x64
     python_integers: str = "checked"  # "wrapped": integers out of the dtype's range wrap around

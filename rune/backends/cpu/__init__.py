@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-from rune import dtypes, locks
+from rune import config, dtypes, locks
 from rune.backends.cpu import compiler, conventions, host_abi, threads
 from rune.backends.cpu.drafts import DraftExecutable
 from rune.backends.cpu.host import ROUTINES, Host
@@ -151,7 +151,12 @@ class CpuBackend:
         self.work = Work()
         # A draft calls routines of its own effort: those of full effort take longer to compile than
         # a draft may run.
-        self.host = replace(self._host(conventions.EFFORT), draft=self._host(conventions.HURRY))
+        self._precise = replace(self._host(conventions.EFFORT), draft=self._host(conventions.HURRY))
+
+    @property
+    def host(self) -> Host:
+        """The host for programs that are compiled now."""
+        return self._precise.flushing() if config.current().flush_denormals else self._precise
 
     def _host(self, effort: int) -> Host:
         """What plans need to know of the process, with routines compiled at one level of effort."""

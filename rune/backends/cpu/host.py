@@ -33,11 +33,17 @@ class Host:
     call_back: Callable[[Call], Callable[[int], int]] | None = None
     meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
     clock: Clock | None = None  # times every step
+    flushes: bool = False  # plans take denormal numbers for 0 (float_mode.py)
 
     @property
     def effort(self) -> int:
         """LLVM's effort for plans and routines."""
         return self.libraries.effort
+
+    def flushing(self) -> Host:
+        """The host for plans that take denormal numbers for 0."""
+        draft = None if self.draft is None else replace(self.draft, flushes=True)
+        return replace(self, flushes=True, draft=draft)
 
     def of_effort(self, effort: int) -> Host:
         """The host whose routines are compiled at this effort."""

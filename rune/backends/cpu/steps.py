@@ -22,7 +22,7 @@ from itertools import chain
 from typing import assert_never
 
 from rune import dims
-from rune.backends.cpu import conventions, kinds_of_calls, pulse, python_call
+from rune.backends.cpu import conventions, float_mode, kinds_of_calls, pulse, python_call
 from rune.backends.cpu.costs import can_begin_anew, first_steps, steps_of_draft
 from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.entry import function_at
@@ -60,7 +60,23 @@ def write_run(module: Module) -> None:
     run = _Steps(module, "ret void")
     run.steps(module.plan)
     run.writer.do("ret void")
-    module.add("void @run(ptr %words)", run.writer)
+    if module.host.flushes:
+        # Not inlined: LLVM moves arithmetic beyond a change of the mode.
+        module.add("internal void @run.flushing(ptr %words) noinline", run.writer)
+        module.add("void @run(ptr %words)", _in_flushing_mode())
+    else:
+        module.add("void @run(ptr %words)", run.writer)
+
+
+def _in_flushing_mode() -> Writer:
+    """The body of @run where denormal numbers are 0."""
+    writer = Writer(block="start")
+    mode = float_mode.mode(writer)
+    float_mode.set_mode(writer, float_mode.flushing(mode))
+    writer.do("call void @run.flushing(ptr %words)")
+    float_mode.set_mode(writer, mode)
+    writer.do("ret void")
+    return writer
 
 
 def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
@@ -479,5 +495,10 @@ class _Steps:
         words = in_memory(writer, pointers)
         self.module.asks = True
         function, python = function_at(id(self.host.call_back(step))), function_at(python_call.address())
+        mode = float_mode.mode(writer) if self.host.flushes else None
+        if mode is not None:
+            float_mode.set_mode(writer, float_mode.keeping(mode))
         has_failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
+        if mode is not None:
+            float_mode.set_mode(writer, mode)
         self.return_if(has_failed)

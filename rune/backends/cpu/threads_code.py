@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from rune.backends.cpu import float_mode
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
@@ -51,6 +52,7 @@ _DATA = f"""
 @words = internal global ptr null
 @total = internal global i64 0
 @chunk = internal global i64 0
+@mode = internal global i64 0
 @mutex = internal global [128 x i8] zeroinitializer, align 64
 @wake = internal global [128 x i8] zeroinitializer, align 64
 @ready = internal global [128 x i8] zeroinitializer, align 64
@@ -121,6 +123,7 @@ def _run_piece(code: Code, piece: Value) -> None:
     total, chunk = (code.load("i64", code.symbol(name)) for name in ("total", "chunk"))
     begin = piece * chunk
     length = code.ask("i64", "llvm.umin.i64", chunk, total - begin)
+    float_mode.set_mode(code, code.load("i64", code.symbol("mode")))
     _run_task(code, task, words, begin, begin + length)
     code.add_to_word(code.symbol("done"), 1)
     # The caller sets @waiting and then reads @done; this thread changes @done and then reads
@@ -218,7 +221,8 @@ def _parallel(system: System, code: Code, task: Value, words: Value, total: Valu
         return code.swap_if(code.symbol("busy"), code.constant("i32", 0), code.constant("i32", 1))
 
     def share() -> None:
-        job = {"task": task, "words": words, "total": total, "chunk": chunk}
+        mode = float_mode.mode(code)
+        job = {"task": task, "words": words, "total": total, "chunk": chunk, "mode": mode}
         # Plain stores: the ticket, which is set after them, publishes them.
         for name, value in job.items():
             code.store(value, code.symbol(name))

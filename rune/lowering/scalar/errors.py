@@ -26,16 +26,15 @@ ERF_SMALL_F32 = (
     8.150346618170229e-05,
 )
 ERF_LARGE_F32 = (
-    1.1284713100368178,
-    0.6360660674499338,
-    0.10422795177701832,
-    -0.0213161499613511,
-    0.0018411378669277111,
-    0.0004965435673369603,
-    -0.00021275618828076295,
-    3.348715922116384e-05,
-    -2.081945860970587e-06,
+    -1.628325227952982,
+    -0.9162098468018266,
+    -0.15346465427273853,
+    0.03445058787304821,
+    -0.005334636814614422,
+    0.0004852338631509671,
+    -1.81477168067908e-05,
 )
+EXP2_F32 = (0.6931469780456712, 0.2402224240060585, 0.05550733462497254, 0.00967149800598905, 0.0013264754561872893)
 ERF_SMALL_F64 = (
     0.1283791670955126,
     -0.37612638903183754,
@@ -221,14 +220,37 @@ INVERSE_OUTER_F32 = (
 
 def erf(x: Number) -> Number:
     """The error function: an odd polynomial near 0, else 1 minus the complement."""
-    size, square = x.abs(), x * x
-    if x.is_single:
-        multiple, factor = _scaled_up(size)
-        near = horner(square, ERF_SMALL_F32).times_plus(multiple, multiple) * factor
-        t = at_most(size, 4.1)
-        far = 1.0 - e.exp(-(horner(t, ERF_LARGE_F32) * t))
-        return select(size < 0.95, near, far).copysign(x)
-    near = horner(square, ERF_SMALL_F64).times_plus(size, size)
+    return (_erf_of_f32 if x.is_single else _erf_of_f64)(x)
+
+
+def _erf_of_f32(x: Number) -> Number:
+    """erf, of which both polynomials have one degree, so that one walk computes either."""
+    size = x.abs()
+    is_small, t = size < 0.95, at_most(size, 4.0)
+    coefficients = [select(is_small, x.like(a), b) for a, b in zip(ERF_SMALL_F32, ERF_LARGE_F32, strict=True)]
+    polynomial = horner(select(is_small, x * x, t), coefficients)
+    far = _one_minus_power(polynomial * t)
+    return select(is_small, _with_multiple(size, polynomial), far).copysign(x)
+
+
+def _with_multiple(size: Number, factor: Number) -> Number:
+    """size (1 + factor)."""
+    if size.has(Ability.FUSED):
+        return size.fma(factor, size)
+    # A denormal product would lose digits.
+    multiple, scale = _scaled_up(size)
+    return factor.times_plus(multiple, multiple) * scale
+
+
+def _one_minus_power(x: Number) -> Number:
+    """1 - 2ˣ for -26 < x < 0, where no factor is denormal."""
+    n, integer = e.nearest(x)
+    return (-horner(x - n, (1.0, *EXP2_F32))).times_plus(e.power_of_two(integer), 1.0)
+
+
+def _erf_of_f64(x: Number) -> Number:
+    size = x.abs()
+    near = horner(x * x, ERF_SMALL_F64).times_plus(size, size)
     return select(size < 1.0, near, 1.0 - _erfc_positive(size)).copysign(x)
 
 

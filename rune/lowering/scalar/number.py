@@ -176,7 +176,7 @@ def at_most(x: Number, high: float) -> Number:
     return select(x > high, high, x)
 
 
-def horner(x: Number, coefficients: Sequence[float]) -> Number:
+def horner(x: Number, coefficients: Sequence[Number | Plain]) -> Number:
     """The polynomial with `coefficients`, lowest first."""
     result = x.like(coefficients[-1])
     for c in reversed(coefficients[:-1]):

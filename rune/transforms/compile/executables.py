@@ -50,9 +50,10 @@ def _compiled(
     check: bool,
     profile: bool,
     reproducible: bool,
+    flush_denormals: bool,
     search: float | str,
 ) -> Executable:
-    # `reproducible` and `search` are only part of the memo's key: lowering reads the settings.
+    # The last three are only part of the memo's key: lowering and backends read the settings.
     next(counts.compiles)
     if config.current().log_compiles:
         late_modules.compile_log().tell_compilation(program.name, device.name)
@@ -125,8 +126,8 @@ def compiled(
     settings = config.current()
     # Under a lock, so that two threads do not compile the same program.
     with _lock:
-        options = settings.check_stages, settings.profile, settings.reproducible, settings.search
-        return _compiled(program, device, donations, schedules, *options)
+        options = settings.reproducible, settings.flush_denormals, settings.search
+        return _compiled(program, device, donations, schedules, settings.check_stages, settings.profile, *options)
 
 
 def compiled_on(program: Program) -> list[Device]:

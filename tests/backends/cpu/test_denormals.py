@@ -1,0 +1,126 @@
+"""Denormal numbers on the CPU: numbers as in NumPy, or 0 as in XLA if the setting says so."""
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.lax import scan
+
+pytestmark = pytest.mark.usefixtures("wide")
+
+TINY = np.float32(1e-40)
+LONG = 1 << 20  # split between the cores
+
+
+@pytest.fixture
+def wide():
+    """64-bit dtypes are honoured."""
+    with rune.enable_x64():
+        yield
+
+
+def halves(x):
+    return x * 0.5 + 0.0 * x
+
+
+@pytest.mark.parametrize("size", [1, 3, 17, 131, LONG])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_program_keeps_denormal_numbers(dtype: str, size: int):
+    x = np.full(size, np.finfo(dtype).smallest_normal, dtype)
+    np.testing.assert_array_equal(rune.jit(halves)(x), x / 2)
+
+
+@pytest.mark.parametrize("size", [1, 3, 17, 131, LONG])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_flushing_program_takes_denormal_results_for_zero(dtype: str, size: int):
+    x = np.full(size, np.finfo(dtype).smallest_normal, dtype)
+    with rune.configure(flush_denormals=True):
+        np.testing.assert_array_equal(rune.jit(halves)(x), np.zeros(size, dtype))
+
+
+def test_a_flushing_program_takes_denormal_operands_for_zero():
+    x = np.full(5, TINY)
+    with rune.configure(flush_denormals=True):
+        np.testing.assert_array_equal(rune.jit(lambda x: x * 1e10)(x), np.zeros(5))
+
+
+def test_normal_numbers_have_the_same_bits_in_both_modes():
+    x = np.random.default_rng(0).standard_normal((65, 33)).astype(np.float32)
+
+    def f(x):
+        return rnp.tanh(x @ x.T) + rnp.exp(x).sum()
+
+    with rune.configure(flush_denormals=True):
+        flushed = rune.jit(f)(x)
+    np.testing.assert_array_equal(rune.jit(f)(x), flushed)
+
+
+def test_one_function_follows_the_setting_of_each_call():
+    f, x = rune.jit(halves), np.full(3, np.finfo(np.float32).smallest_normal)
+    results = [f(x)]
+    with rune.configure(flush_denormals=True):
+        results.append(f(x))
+    results.append(f(x))
+    np.testing.assert_array_equal(np.stack(results), [x / 2, np.zeros(3), x / 2])
+
+
+def test_code_from_disk_follows_the_setting(tmp_path):
+    x = np.full(7, np.finfo(np.float32).smallest_normal)
+    with rune.configure(cache_dir=str(tmp_path)):
+        rune.jit(halves)(x)
+        with rune.configure(flush_denormals=True):
+            np.testing.assert_array_equal(rune.jit(halves)(x), np.zeros(7))
+        np.testing.assert_array_equal(rune.jit(halves)(x), x / 2)
+
+
+def test_numpy_keeps_denormal_numbers_after_a_flushing_program():
+    with rune.configure(flush_denormals=True):
+        rune.jit(halves)(np.ones(LONG, np.float32))
+    assert np.full(3, TINY).sum() > 0
+
+
+def test_a_program_after_a_flushing_one_keeps_them_in_all_threads():
+    x = np.full(LONG, np.finfo(np.float32).smallest_normal)
+    with rune.configure(flush_denormals=True):
+        rune.jit(halves)(x)
+    np.testing.assert_array_equal(rune.jit(halves)(x), x / 2)
+
+
+def test_a_python_function_in_a_flushing_program_keeps_them():
+    def host(x):
+        return np.asarray(x) * np.float32(0.5)
+
+    x = np.full(3, np.finfo(np.float32).smallest_normal)
+    with rune.configure(flush_denormals=True):
+        result = rune.jit(lambda x: rune.pure_callback(host, rune.ShapeDtypeStruct((3,), "float32"), x))(x)
+    np.testing.assert_array_equal(result, x / 2)
+
+
+def test_a_flushing_program_flushes_again_after_a_python_function():
+    x = np.full(3, np.finfo(np.float32).smallest_normal)
+
+    def f(x):
+        y = rune.pure_callback(lambda x: np.asarray(x), rune.ShapeDtypeStruct((3,), "float32"), x)
+        return y * 0.5
+
+    with rune.configure(flush_denormals=True):
+        np.testing.assert_array_equal(rune.jit(f)(x), np.zeros(3))
+
+
+def test_every_step_of_a_flushing_loop_flushes():
+    def f(x):
+        return scan(lambda c, _: (c * 0.5, c), x, None, length=200)[1]
+
+    x = np.float32(1)
+    expected = np.float32(0.5) ** np.arange(200, dtype=np.float64)
+    with rune.configure(flush_denormals=True):
+        result = rune.jit(f)(x)
+    np.testing.assert_array_equal(result, np.where(expected < np.finfo(np.float32).smallest_normal, 0, expected))
+
+
+def test_matrix_products_of_a_flushing_program_flush():
+    x = np.full((64, 64), np.finfo(np.float32).smallest_normal)
+    with rune.configure(flush_denormals=True):
+        product = rune.jit(lambda x: x @ (rnp.eye(64, dtype=x.dtype) * 0.5))(x)
+    np.testing.assert_array_equal(product, np.zeros((64, 64)))
