@@ -32,7 +32,7 @@ from docs.docstrings import markdown  # noqa: E402
 from docs.notebooks import NOTEBOOKS, told  # noqa: E402
 from docs.rooms import ROOMS, public_names, room  # noqa: E402
 
-UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
+UNLISTED = ("plan",)  # the state of the work, for those who do it
 WIDTH = 88  # of a signature
 WHOLE = "the-whole-program"  # the last section of a page about an example
 # A link to a file, and no picture, which begins with `!`.

@@ -30,9 +30,11 @@ def test_the_distribution_is_named_apart_from_the_import():
     assert PROJECT["requires-python"] == ">=3.11"
 
 
-def test_the_wheel_holds_every_module(wheel):
-    sources = {str(f.relative_to(ROOT)) for f in (ROOT / "rune").rglob("*.py")}
+def test_the_wheel_holds_every_module_and_the_hosts_of_exported_programs(wheel):
+    files = [*(ROOT / "rune").rglob("*.py"), *(ROOT / "rune/exporting/source/hosts").glob("*.*")]
+    sources = {str(f.relative_to(ROOT)) for f in files}
 
+    assert {"rune/exporting/source/hosts/vulkan.c", "rune/exporting/source/hosts/page.html"} < sources
     assert sources <= set(wheel.namelist())
 
 

@@ -193,7 +193,7 @@ def main(names: list[str]) -> None:
         coefficients, error = remez(fit)
         print(f"{fit.name}: degree {fit.degree}, error {mp.nstr(error, 3)}")
         for c in coefficients:
-            print(f"    {float(c)!r},")
+            print(f"    {float(c)!r}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import DtypeError
+from rune.number_tables import numbers
 
 Function = Callable[..., Any]
 NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}  # 4-bit integers, and the dtypes they compute in
@@ -196,28 +197,16 @@ erf = _by_element(math.erf)
 erfc = _by_element(math.erfc)
 
 # M. Giles, "Approximating the erfinv function", GPU Computing Gems 2 (2010), single precision.
-ERF_INV_CENTRAL = (
-    2.81022636e-08,
-    3.43273939e-07,
-    -3.5233877e-06,
-    -4.39150654e-06,
-    0.00021858087,
-    -0.00125372503,
-    -0.00417768164,
-    0.246640727,
-    1.50140941,
-)
-ERF_INV_TAIL = (
-    -0.000200214257,
-    0.000100950558,
-    0.00134934322,
-    -0.00367342844,
-    0.00573950773,
-    -0.0076224613,
-    0.00943887047,
-    1.00167406,
-    2.83297682,
-)
+ERF_INV_CENTRAL = numbers("""
+    2.81022636e-08           3.43273939e-07          -3.5233877e-06           -4.39150654e-06
+    0.00021858087           -0.00125372503           -0.00417768164            0.246640727
+    1.50140941
+""")
+ERF_INV_TAIL = numbers("""
+   -0.000200214257           0.000100950558           0.00134934322           -0.00367342844
+    0.00573950773           -0.0076224613             0.00943887047            1.00167406
+    2.83297682
+""")
 
 
 def _erf_inv_start(a: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune.array import Array
 from rune.control import while_loop
+from rune.number_tables import numbers
 from rune.typing import ArrayLike
 
 SHIFT = 8  # from here on the asymptotic series are accurate enough
@@ -32,18 +33,11 @@ def psi(x: Any) -> Array:
     return rnp.log(large_x) - 0.5 / large_x - series - steps
 
 
-_REMAINDERS = (
-    0.08106146679532726,
-    0.0413406959554093,
-    0.027677925684998338,
-    0.020790672103765093,
-    0.016644691189821193,
-    0.013876128823070748,
-    0.01189670994589177,
-    0.010411265261972096,
-    0.009255462182712733,
-    0.00833056343336287,
-)
+_REMAINDERS = numbers("""
+    0.08106146679532726      0.0413406959554093       0.027677925684998338     0.020790672103765093
+    0.016644691189821193     0.013876128823070748     0.01189670994589177      0.010411265261972096
+    0.009255462182712733     0.00833056343336287
+""")
 
 
 def stirling_remainder(k: Array) -> Array:

@@ -47,7 +47,7 @@ BUDGETS: dict[str, int] = {
     "rune.sharding": 2,
     "rune.sparse": 28,
     "rune.tracebacks": 3,
-    "rune.transforms": 223,
+    "rune.transforms": 219,
     "rune.tree": 63,
     "rune.tree_files": 2,
     "rune.tree_util": 4,

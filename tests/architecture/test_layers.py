@@ -61,7 +61,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.processes", "rune.drawing"),
     ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
     ("rune.scopes", "rune.frames", "rune.listing"),
-    ("rune.records", "rune.context", "rune.float_errors"),
+    ("rune.records", "rune.context", "rune.float_errors", "rune.number_tables"),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}
 DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}

@@ -105,7 +105,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: folds of what is no NaN* @ hard *: [jv]*",
         "numpy: histogram of edges @ hard *",
     ),
-    "The derivative of `cumlogsumexp` are the weights of softmax, beside infinities too.": (
+    "The derivatives of `cumlogsumexp` are the weights of a softmax, next to infinities too.": (
         "lax: cumlogsumexp @ hard *: [jv]*",
     ),
     "At NaN the derivative of `relu` is that of a line: it is one choice.": ("nn: relu @ hard *: [jv]*",),
@@ -114,9 +114,9 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: sign (2) @ *: [jv]*",
     ),
     "`spence` has its derivative at 1, where JAX has NaN.": ("scipy: special.spence @ f32: vjp: *",),
-    "0 divided by 0 is NaN, of bools too.": ("numpy: *divide @ bool: value: gives nan, not 0.0",),
+    "0 divided by 0 is NaN, for bools too.": ("numpy: *divide @ bool: value: gives nan, not 0.0",),
     "Extrema of complex numbers and their positions are NumPy's, where JAX has no `argmax`; they "
-    "are sorted as by JAX, by the real parts and then the imaginary, with NaN last in each "
+    "are sorted as in JAX, by the real parts and then the imaginary, with NaN last in each "
     "(NumPy puts every number before all that have a NaN). `<` and `>` order them so, too; running "
     "extrema, and comparisons, scatters and reductions of `rune.lax` order real ones. No imaginary part is "
     "dropped silently.": (
@@ -144,7 +144,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: * @ python: value: raises *Error",
         "scipy: linalg.fiedler_companion* @ python: value: has the shape (0,), not (0, 0)",
     ),
-    "Integers become floats before anything is computed of them where the result is a float: "
+    "Where the result is a float, integers become floats before anything is computed from them: "
     "nothing wraps or overflows on the way.": (
         "nn: *softmax* @ [iu]*: value: *",
         "nn: squareplus @ [iu]*: value: gives *",

@@ -30,7 +30,6 @@ from rune import locks
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.host_abi import address_of
 
-STATE_WORDS = 3
 WATCH_WORDS = 2
 OVER = 1  # the number of the word of a watch that is not 0 once all is over
 FUNCTIONS = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals")

@@ -13,7 +13,7 @@ from dataclasses import field
 from rune import dtypes
 from rune.backends.shared.executor import Place
 from rune.dims import Dim, product
-from rune.exporting.source import texts
+from rune.exporting.source import hosts, texts
 from rune.exporting.source.functions import Functions
 from rune.exporting.source.job import Job
 from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, step_lines
@@ -97,36 +97,6 @@ class _Launches(InC):
 
 
 _FINISH = "note(cudaGetLastError()); note(cudaDeviceSynchronize());"
-_HOST = """
-typedef unsigned char *buffer;
-static unsigned long long *table;
-static cudaError_t failure; /* the first one */
-
-static void note(cudaError_t code) {
-  if (failure == cudaSuccess) failure = code;
-}
-
-static int32_t load(const unsigned char *at, size_t bytes) {
-  int32_t number = 0;
-  note(cudaMemcpy(&number, at, bytes, cudaMemcpyDeviceToHost));
-  return failure == cudaSuccess ? number : 0;
-}
-
-static void send(unsigned char *target, const void *host, size_t bytes) {
-  if (bytes) note(cudaMemcpy(target, host, bytes, cudaMemcpyHostToDevice));
-}
-
-static void fetch(const unsigned char *source, void *host, size_t bytes) {
-  if (bytes) note(cudaMemcpy(host, source, bytes, cudaMemcpyDeviceToHost));
-}
-
-static unsigned char *memory(size_t bytes) {
-  void *at = NULL;
-  note(cudaMalloc(&at, bytes ? bytes : 16));
-  return (unsigned char *)at;
-}
-"""
-
 _LAUNCHABLE = """
 /* Whether to launch a kernel with these blocks. No blocks for bytes to write, or too many, is a failure. */
 static int launchable(int64_t bytes, int64_t x, int64_t y, int64_t z) {
@@ -149,7 +119,7 @@ def files(job: Job) -> dict[str, str | bytes]:
         "#include <cuda_runtime.h>",
         f'#include "{name}_kernels.cu"',
         f'extern "C" {{\n{texts.weight_declarations(job)}\n}}',
-        _HOST,
+        hosts.text("cuda.cu"),
         *([_LAUNCHABLE, *functions.declarations()] if user_files else []),
         NEAREST,
         *([ROUNDING] if job.sizes else []),

@@ -15,87 +15,9 @@ import numpy as np
 
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, product
-from rune.exporting.source import texts
+from rune.exporting.source import hosts, texts
 from rune.exporting.source.job import Job, StoredCall
 from rune.exporting.source.steps import in_c, size_name
-
-_HOST = """
-let device, pipelines, groups, a = [], r = [], m;
-const STORAGE = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-const bytes_of = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-const padded = (bytes) => Math.max(4, Math.ceil(bytes / 4) * 4);
-const memory = (bytes) => device.createBuffer({ size: padded(bytes), usage: STORAGE });
-const grown = (buffer, bytes) => (buffer?.size >= bytes ? buffer : (buffer?.destroy(), memory(bytes)));
-const rune_nearest = (number, last) => Math.min(Math.max(number, 0), last);
-
-function send(target, bytes) {
-  const block = new Uint8Array(padded(bytes.length));
-  block.set(bytes);
-  device.queue.writeBuffer(target, 0, block);
-}
-
-function store(target, to, number) {
-  device.queue.writeBuffer(target, to, new Int32Array([number]));
-}
-
-function copy(source, at, target, to, bytes) {
-  if (!bytes) return;
-  const encoder = device.createCommandEncoder();
-  const between = source === target ? memory(bytes) : null;
-  if (between) encoder.copyBufferToBuffer(source, at, between, 0, bytes);
-  encoder.copyBufferToBuffer(between ?? source, between ? 0 : at, target, to, bytes);
-  device.queue.submit([encoder.finish()]);
-}
-
-async function fetched(source, at, bytes) {
-  const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
-  const staging = device.createBuffer({ size: padded(bytes), usage });
-  copy(source, at, staging, 0, padded(bytes));
-  await staging.mapAsync(GPUMapMode.READ);
-  const result = new Uint8Array(staging.getMappedRange().slice(0, bytes));
-  staging.destroy();
-  return result;
-}
-
-async function load(source, at, bytes) {
-  const word = new Uint8Array(4);
-  word.set(await fetched(source, at, bytes));
-  return new DataView(word.buffer).getInt32(0, true);
-}
-
-function layout_of(count) {
-  const entry = (binding) => ({
-    binding, visibility: GPUShaderStage.COMPUTE, buffer: { type: binding ? "storage" : "uniform" },
-  });
-  return device.createBindGroupLayout({ entries: Array.from({ length: count + 1 }, (_, k) => entry(k)) });
-}
-
-async function compile({ file, entry, count }) {
-  const code = await (await fetch(new URL(file, import.meta.url))).text();
-  const layout = device.createPipelineLayout({ bindGroupLayouts: [layout_of(count)] });
-  const compute = { module: device.createShaderModule({ code }), entryPoint: entry };
-  return device.createComputePipelineAsync({ layout, compute });
-}
-
-function prepare(buffers, words) {
-  const size = Math.ceil(words.length / 4) * 16;
-  const block = device.createBuffer({ size, usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST });
-  device.queue.writeBuffer(block, 0, new Uint32Array(words));
-  const entries = [block, ...buffers].map((buffer, binding) => ({ binding, resource: { buffer } }));
-  return device.createBindGroup({ layout: layout_of(buffers.length), entries });
-}
-
-function launch(number, pipeline, count) {
-  if (count <= 0) return;
-  const wide = Math.min(count, 65535), high = Math.ceil(count / wide);
-  const encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
-  pass.setPipeline(pipelines[pipeline]);
-  pass.setBindGroup(0, groups[number]);
-  pass.dispatchWorkgroups(wide, high);
-  pass.end();
-  device.queue.submit([encoder.finish()]);
-}
-"""
 
 _NUMBER = re.compile(r"\b[0-9]+\b")
 # The functions that expressions of `in_c` may call.
@@ -103,57 +25,6 @@ _ROUNDING = """
 const host_floordiv = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
 const host_mod = (a, b) => a - b * host_floordiv(a, b);
 const host_divisor = (b) => b || 1n;
-"""
-
-_PAGE = """<!doctype html>
-<title>NAME</title>
-<pre id="report">running</pre>
-<script type="module">
-import { call } from "./NAME.mjs";
-import { calls } from "./NAME_vectors.mjs";
-
-const number = (kind, view, at, size) => {
-  if (kind === "f") return view.getFloat32(at, true);
-  const bits = size === 1 ? view.getUint8(at) : size === 2 ? view.getUint16(at, true) : view.getUint32(at, true);
-  if (kind === "b") return new Float32Array(new Uint32Array([bits << 16]).buffer)[0];
-  if (kind !== "h") return bits;
-  const exponent = (bits >> 10) & 31, fraction = (bits & 1023) / 1024;
-  const size_of = exponent === 31 ? (fraction ? NaN : Infinity)
-    : exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14;
-  return bits >> 15 ? -size_of : size_of;
-};
-
-const difference = ({ kind, size, count }, x, y) => {
-  let largest = 1, worst = 0;
-  const [left, right] = [x, y].map((bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length));
-  for (let k = 0; k < count; k++) {
-    const [u, v] = [number(kind, left, k * size, size), number(kind, right, k * size, size)];
-    if (Number.isFinite(v)) largest = Math.max(largest, Math.abs(v));
-    if (Object.is(u, v) || u === v) continue;
-    worst = kind === "i" || !Number.isFinite(u - v) ? Infinity : Math.max(worst, Math.abs(u - v));
-  }
-  return worst / largest;
-};
-
-const lines = [];
-let wrong = false;
-try {
-  for (const { sizes, vectors, expected } of calls) {
-    const results = await call(...sizes, ...vectors);
-    wrong ||= results.length !== expected.length;
-    if (sizes.length) lines.push(`sizes: ${sizes}`);
-    expected.forEach((e, n) => {
-      const d = difference(e, results[n], e.bytes);
-      wrong ||= !(d <= e.tolerance);
-      lines.push(`r${n}: ${e.type}, difference ${d}`);
-    });
-  }
-  lines.push(wrong ? "wrong" : "ok");
-} catch (error) {
-  lines.push(`the device failed: ${error}`);
-}
-document.getElementById("report").textContent = lines.join("\\n");
-</script>
 """
 
 
@@ -172,7 +43,7 @@ def files(
     return {
         f"{job.name}.mjs": _module(job, steps, modules, bindings),
         f"{job.name}_vectors.mjs": _vectors(job),
-        "index.html": _PAGE.replace("NAME", job.name),
+        "index.html": hosts.text("page.html").lstrip().replace("NAME", job.name),
     }
 
 
@@ -190,7 +61,7 @@ def _module(
     arguments, results = (f"[{', '.join(map(_bytes, types))}]" for types in (job.types, job.out_types))
     size_arguments = "".join(f"{name}, " for name in map(size_name, job.sizes))
     return f"""// call({size_arguments}...arguments) takes and returns Uint8Arrays of the arrays in {job.name}.h.
-{_HOST}
+{hosts.text("browser.js")}
 {_ROUNDING if job.sizes else ""}
 async function open() {{
   const adapter = await navigator.gpu.requestAdapter();

@@ -15,12 +15,9 @@ from dataclasses import replace
 from typing import Any, NoReturn, TypeVar, cast
 
 from rune import dtypes, tree
-from rune.core.axes import LaneAxis, own_axis
+from rune.core.axes import LaneAxis
 from rune.core.evaluate import eval_program
-from rune.core.higher import HigherOrder
-from rune.core.interpreter import Tracer, is_evaluating, type_of, use
-from rune.core.program import Program
-from rune.core.staging import stage
+from rune.core.interpreter import Tracer, type_of, use
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -29,7 +26,8 @@ from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
 from rune.records import dataclass
 from rune.transforms.arguments import array_leaves, key_path, unshared
-from rune.transforms.batching.batch import batch_flat, batch_program
+from rune.transforms.batching.batch import batch_flat
+from rune.transforms.custom.equations import call_with_rule, primitive_with_rule
 from rune.transforms.custom.rules import (
     Arguments,
     CustomFunction,
@@ -41,16 +39,12 @@ from rune.transforms.custom.rules import (
     check_closure,
     on_lanes,
     on_level,
-    refuse_hidden,
-    require_types,
     run_rule,
     symbolic_or_zeros,
     transpose_of_program,
 )
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.tangents import is_layout, tangent_type
-from rune.transforms.programs import call_rules
-from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.tree_difference import kind_of, mismatch, results_differ
 
 J = TypeVar("J", bound=Callable[..., object])
@@ -114,21 +108,10 @@ class custom_jvp(CustomFunction[P, R]):
         if any(map(_is_traced, tree.leaves(arguments.static_values))):
             return _by_operands(self, arguments)
         rule = _Rule(self, arguments)
-        outs, out_tree = on_level(arguments.leaves, rule.with_tree, lambda xs: self._run(arguments, rule, xs))
+        outs, out_tree = on_level(
+            arguments.leaves, rule.with_tree, lambda xs: call_with_rule(custom_jvp_call, rule, arguments, xs)
+        )
         return tree.unflatten(out_tree, outs)
-
-    def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Value]) -> tuple[list[Any], Any]:
-        """Flat results and their tree, if nothing is differentiated."""
-        flat = self.flat(arguments)
-        if is_evaluating():  # nothing is traced, so no equation with the rule is needed
-            return flat(*leaves), flat.out_tree
-        closure = stage(flat, [type_of(x) for x in leaves], self.name)
-        program, operands = call_rules.closed_call(closure.program, {}, [*closure.captured, *leaves])
-        rule.expected_tree = flat.out_tree
-        # The number of captured values and size witnesses, which the rule does not take.
-        hidden_count = len(operands) - len(leaves)
-        outs = custom_jvp_call(*operands, program=program, rule=rule, hidden=hidden_count)
-        return outs, flat.out_tree
 
 
 def _sum_of(terms: Sequence[object], result: object) -> Any:
@@ -199,15 +182,11 @@ def _refuse_nondiff(name: str, type: ArrayType) -> NoReturn:
 class _Rule(Rule[custom_jvp[..., Any]]):
     """The user's rule on flat values: (primals, tangents) -> (results, tangents); None is zero."""
 
-    def __init__(self, custom: custom_jvp[..., Any], arguments: Arguments):
-        super().__init__(custom, arguments)
-        self.expected_tree: tree.TreeDef | None = None  # that of the function's result, if it was traced
-
     def __call__(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[list, list]:
         """Flat results and tangents."""
         outs, out_tangents, out_tree = self.with_tree(primals, tangents)
-        if self.expected_tree is not None and out_tree != self.expected_tree:
-            self._refuse(results_differ(self.expected_tree, out_tree))
+        if self.out_tree is not None and out_tree != self.out_tree:
+            self._refuse(results_differ(self.out_tree, out_tree))
         return outs, out_tangents
 
     def with_tree(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[list, list, tree.TreeDef]:
@@ -289,35 +268,6 @@ class _OnLanes:
 # --- the primitive ------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
-    hidden_count, program = params["hidden"], params["program"]
-    for value, tangent in zip(primals[:hidden_count], tangents):
-        if tangent is not None:
-            refuse_hidden(KIND, program.name, type_of(value))
-    outs, out_tangents = params["rule"](primals[hidden_count:], tangents[hidden_count:])
-    # Later equations were traced for the types of the function, so the rule's results must fit.
-    expected_types = call_rules.type_rule(*map(type_of, primals), program=program)
-    require_types(KIND, program.name, expected_types, outs)
-    return outs, out_tangents
-
-
-def _batch(
-    batched: Sequence[bool],
-    size: Size,
-    *args: Value,
-    program: Program,
-    rule: Callable[..., tuple[list, list]],
-    hidden: int,
-) -> Any:
-    # The rule gives every result lanes, even one that is the same on all, so the function has to.
-    lanes = (True,) * len(program.outputs)
-    rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
-    closed_program, operands = call_rules.closed_call(rewritten, {}, args)
-    more = hidden + len(operands) - len(args)  # batching may have added witnesses in front
-    on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
-    return custom_jvp_call(*operands, program=closed_program, rule=on_lanes, hidden=more), lanes
-
-
 def _partial(
     partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Value]:
@@ -326,18 +276,10 @@ def _partial(
         return eval_program(params["program"], args)
 
 
-custom_jvp_call = HigherOrder(
-    "custom_jvp",
-    "program",
-    call_rules.type_rule,
-    calls=call_rules.calls,
+custom_jvp_call = primitive_with_rule(
+    KIND,
+    lambda rule, primals, tangents: rule(primals, tangents),
+    _OnLanes,
     transpose=transpose_of_program,
-    batch=_batch,
-    multiple_results=True,
-    run=call_rules.run,
-    interpret=call_rules.interpret,
-    jvp_equation=_jvp,
     partial_equation=_partial,
-    vary=call_rules.vary,
-    jax_names={"call_jaxpr": "program", "num_consts": "hidden"},
 )

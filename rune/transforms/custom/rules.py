@@ -195,6 +195,7 @@ class Rule(Generic[F]):
 
     def __init__(self, custom: F, arguments: Arguments):
         self.custom, self.arguments = custom, arguments.form()
+        self.out_tree: tree.TreeDef | None = None  # of the function's result, once it is known
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):

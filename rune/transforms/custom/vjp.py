@@ -18,12 +18,9 @@ from typing import Any, NoReturn
 
 from rune import dtypes, tree
 from rune.array import Array
-from rune.core.axes import LaneAxis, own_axis
-from rune.core.higher import HigherOrder
-from rune.core.interpreter import Tracer, is_differentiable, is_evaluating, type_of
+from rune.core.axes import LaneAxis
+from rune.core.interpreter import Tracer, is_differentiable, type_of
 from rune.core.primitive import Direct
-from rune.core.program import Program
-from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -34,7 +31,8 @@ from rune.ops.promote import opened
 from rune.records import dataclass
 from rune.transforms import references
 from rune.transforms.arguments import array_leaves, key_path
-from rune.transforms.batching.batch import batch_flat, batch_program
+from rune.transforms.batching.batch import batch_flat
+from rune.transforms.custom.equations import call_with_rule, primitive_with_rule
 from rune.transforms.custom.rules import (
     Arguments,
     CustomFunction,
@@ -46,14 +44,10 @@ from rune.transforms.custom.rules import (
     check_closure,
     on_lanes,
     on_level,
-    refuse_hidden,
-    require_types,
     run_rule,
     symbolic_or_zeros,
 )
 from rune.transforms.derivatives.tangents import host_as, is_layout, tangent_type
-from rune.transforms.programs import call_rules
-from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.tree_difference import kind_of, mismatch, results_differ
 
 KIND = "custom_vjp"
@@ -114,7 +108,9 @@ class custom_vjp(CustomFunction[P, R]):
             outs, out_tangents = linearized(rule, primals, tangents)
             return outs, out_tangents, rule.out_tree
 
-        outs, out_tree = on_level(arguments.leaves, differentiate, lambda xs: self._run(arguments, rule, xs))
+        outs, out_tree = on_level(
+            arguments.leaves, differentiate, lambda xs: call_with_rule(custom_vjp_call, rule, arguments, xs)
+        )
         return tree.unflatten(out_tree, outs)
 
     def _refuse_traced(self, arguments: Arguments) -> None:
@@ -127,19 +123,6 @@ class custom_vjp(CustomFunction[P, R]):
                     "(nondiff_argnums says that it is not differentiated)",
                     hint="let it be differentiated, and give None as its cotangent",
                 )
-
-    def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Value]) -> tuple[list[Any], Any]:
-        """Flat results and their tree, if nothing is differentiated."""
-        flat = self.flat(arguments)
-        if is_evaluating():  # nothing is traced, so no equation with the rule is needed
-            return flat(*leaves), flat.out_tree
-        closure = stage(flat, [type_of(x) for x in leaves], self.name)
-        program, operands = call_rules.closed_call(closure.program, {}, [*closure.captured, *leaves])
-        rule.out_tree = flat.out_tree
-        # The number of captured values and size witnesses, which the rules do not take.
-        hidden_count = len(operands) - len(leaves)
-        outs = custom_vjp_call(*operands, program=program, rule=rule, hidden=hidden_count)
-        return outs, flat.out_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +145,6 @@ _NUMBERS = (bool, int, float, complex, references.Ref)
 
 class _Rule(Rule[custom_vjp[..., Any]]):
     """The user's fwd on flat values."""
-
-    def __init__(self, custom: custom_vjp[..., Any], arguments: Arguments):
-        super().__init__(custom, arguments)
-        self.out_tree: tree.TreeDef | None = None  # of the function's result, once it is known
 
     def forward(
         self, primals: Sequence[Value], perturbed: Sequence[bool]
@@ -427,40 +406,4 @@ custom_lin = Direct(
 # --- the primitive ------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
-    hidden_count, program = params["hidden"], params["program"]
-    for value, tangent in zip(primals[:hidden_count], tangents):
-        if tangent is not None:
-            refuse_hidden(KIND, program.name, type_of(value))
-    outs, out_tangents = linearized(params["rule"], primals[hidden_count:], tangents[hidden_count:])
-    # Later equations were traced for the types of the function, so the rule's results must fit.
-    expected_types = call_rules.type_rule(*map(type_of, primals), program=program)
-    require_types(KIND, program.name, expected_types, outs)
-    return outs, out_tangents
-
-
-def _batch(
-    batched: Sequence[bool], size: Size, *args: Value, program: Program, rule: _Rule | _OnLanes, hidden: int
-) -> Any:
-    # The rule gives every result lanes, even one that is the same on all, so the function has to.
-    lanes = (True,) * len(program.outputs)
-    rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
-    closed_program, operands = call_rules.closed_call(rewritten, {}, args)
-    more = hidden + len(operands) - len(args)
-    on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
-    return custom_vjp_call(*operands, program=closed_program, rule=on_lanes, hidden=more), lanes
-
-
-custom_vjp_call = HigherOrder(
-    "custom_vjp",
-    "program",
-    call_rules.type_rule,
-    calls=call_rules.calls,
-    batch=_batch,
-    multiple_results=True,
-    run=call_rules.run,
-    interpret=call_rules.interpret,
-    jvp_equation=_jvp,
-    vary=call_rules.vary,
-    jax_names={"call_jaxpr": "program", "num_consts": "hidden"},
-)
+custom_vjp_call = primitive_with_rule(KIND, linearized, _OnLanes)

@@ -110,7 +110,7 @@ class _Rule(Rule[custom_vmap]):
         if not isinstance(answer, tuple | list) or len(answer) != 2:
             self.refuse("a pair of result and out_batched required")
         outs, out_tree = tree.flatten(answer[0])
-        if out_tree != self.out_tree:
+        if self.out_tree is not None and out_tree != self.out_tree:
             self.refuse(results_differ(self.out_tree, out_tree))
         out_batched, batched_tree = tree.flatten(answer[1])
         if batched_tree != out_tree:
