@@ -21,8 +21,8 @@ import run  # noqa: E402
 
 from tests.support.sampling import one_in  # noqa: E402
 
-# Those that start processes of their own, and a sixth of the others.
-CASES = [c for c in cases.CASES if c.how != "warm" or c.name in one_in(6, [c.name for c in cases.CASES])]
+# Those that start processes of their own, and a twelfth of the others.
+CASES = [c for c in cases.CASES if c.how != "warm" or c.name in one_in(12, [c.name for c in cases.CASES])]
 
 
 def _script(name: str, *options: str) -> str:

@@ -19,7 +19,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from tests.support.attention import Case, attention, gradient, gradient_of_squares, slopes_in_a_direction
 from tests.support.close import near, same
-from tests.support.sampling import in_turn
+from tests.support.sampling import each_value, in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
@@ -44,6 +44,7 @@ def computed(function: Callable[..., Any], args: list[np.ndarray], device: str) 
     return rune.tree.map(np.asarray, out)
 
 
+@each_value()
 @in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("causal", [False, True])
@@ -72,6 +73,7 @@ def test_few_queries_attend_to_a_long_cache(case: Case, device: str):
     near(case.values(None), out, relative=1e-5, why="f32 sums")
 
 
+@each_value()
 @in_turn("case", "dtype")
 @on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
@@ -84,6 +86,7 @@ def test_attention_is_right_for_halves(case: Case, dtype: Any, device: str):
     near(case.values(case.causal(), arrays=arrays), wide, relative=2e-2, why="weights are rounded")
 
 
+@each_value()
 @in_turn("case", "dtype")
 @on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)

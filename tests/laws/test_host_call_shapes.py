@@ -16,6 +16,9 @@ import rune
 import rune.numpy as rnp
 from rune import lax
 from tests.support.close import near
+from tests.support.sampling import in_turn
+
+pytestmark = in_turn()
 
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", COMPUTING)

@@ -27,7 +27,7 @@ from rune.lowering.scatters.by_sorting import CHUNK, LAST, change_by_sorting
 from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import Tiles, Word, sort_words
 from tests.support.close import near, same
-from tests.support.sampling import IS_WHOLE, in_turn, without
+from tests.support.sampling import IS_WHOLE, each_value, in_turn, without
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
@@ -119,6 +119,7 @@ def test_the_largest_of_a_long_row_are_taken_in_order(device: Any):
     np.testing.assert_array_equal(x[order], values)
 
 
+@each_value()
 @in_turn("size")
 @without(lambda size, how, **_: size in (95, 97) and how.tile != 96)
 @each_with_groups
@@ -140,6 +141,7 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
     np.testing.assert_array_equal(np.sort(x, axis=1), words)
 
 
+@each_value()
 @in_turn("size")
 @each_with_groups
 @pytest.mark.parametrize("how", BOTH[1:], ids=("two subgroups", "one subgroup"))
@@ -218,6 +220,7 @@ def scattered(rows: int, width: int, updates: int, dtype: Any) -> tuple[np.ndarr
     return old, places, new
 
 
+@each_value()
 @in_turn("rows")
 @each_device
 @pytest.mark.parametrize("combine", [None, "add", "max"])
@@ -232,6 +235,7 @@ def test_a_scatter_by_sorting_agrees_with_numpy(rows: int, width: int, updates: 
     np.testing.assert_array_equal(changed(combine, *values), actual)
 
 
+@each_value()
 @in_turn("combine", "dtype")
 @without(lambda combine, dtype, device: not has_atomic(device.target, combine, np.dtype(dtype)))
 @each_device
@@ -288,6 +292,7 @@ def test_sums_in_any_order_are_near_where_the_user_allows_them(device: Any):
 # --- scans and extrema ------------------------------------------------------------------------
 
 
+@each_value()
 @in_turn("shape")
 @each_with_groups
 @pytest.mark.parametrize(("combine", "reverse"), [("add", False), ("mul", True), ("max", True)])
@@ -303,6 +308,7 @@ def test_a_scan_by_groups_agrees_with_numpy(shape: Any, axis: int, combine: str,
     np.testing.assert_array_equal(np.flip(expected, axis) if reverse else expected, actual)
 
 
+@each_value()
 @in_turn("size", "reverse")
 @each_device
 @pytest.mark.parametrize("reverse", [False, True])
@@ -316,6 +322,7 @@ def test_long_scans_agree_with_numpy(size: int, reverse: bool, device: Any):
     np.testing.assert_array_equal(expected.astype(np.int32), actual)
 
 
+@each_value()
 @in_turn("case")
 @each_with_groups
 @pytest.mark.parametrize("combine", ["max", "min"])

@@ -164,7 +164,7 @@ def test_sums_of_other_dtypes_are_not_written_out(dtype: str) -> None:
 # --- layouts ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", one_in(2, CASES), ids=str)
+@pytest.mark.parametrize("case", one_in(4, CASES), ids=str)
 def test_arrays_predicted_in_c_order_are_so_in_numpy(case: Case) -> None:
     def call(*arrays: Any) -> Any:
         return silently(case, rnp, arrays)

@@ -51,11 +51,11 @@ OTHERS = [u for u in USES if u not in FIRST]
 WAYS = [Way(u, d, narrow) for u in FIRST for d in HOST for narrow in (True, False)]
 TURNS = list(product(FIRST, DRIVEN)) if IS_WHOLE else list(zip(FIRST, cycle(DRIVEN)))
 WAYS += [Way(u, d, True) for u, d in TURNS]
-WAYS += one_in(20, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow in (True, False)])
-WAYS += one_in(160, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
+WAYS += one_in(40, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow in (True, False)])
+WAYS += one_in(320, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
 each_library_primitive = pytest.mark.parametrize("primitive", ops.LIBRARY, ids=lambda p: p.name)
 each_use = pytest.mark.parametrize("use", USES, ids=str)
-some_uses = pytest.mark.parametrize("use", [*FIRST, *one_in(18, OTHERS)], ids=str)
+some_uses = pytest.mark.parametrize("use", [*FIRST, *one_in(36, OTHERS)], ids=str)
 
 
 @each_library_primitive

@@ -112,7 +112,7 @@ def mesh_of(name: str) -> Any:
     return make_mesh(*MESHES[name][:2])
 
 
-@settings(max_examples=20 if IS_WHOLE else 4, deadline=None, derandomize=True)
+@settings(max_examples=20 if IS_WHOLE else 3, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=3), st.sampled_from(LAYOUTS), st.integers(0, 3))
 def test_loops_of_sharded_arrays_compute_what_those_of_whole_ones_do(names: list[str], layout: Any, out: int):
     mesh, specs = mesh_of(layout[0]), MESHES[layout[0]][2]
