@@ -142,7 +142,8 @@ def _executor(item: pytest.Item, group: Sequence[str]) -> str:
 
 
 def each_value() -> pytest.MarkDecorator:
-    """Run a test until every value of every parameter has occurred, rather than every pair.
+    """Run a test, or each of a file, until every value of every parameter has occurred, rather than
+    every pair.
 
     For parameters of which another law says that they do not interact.
     """
@@ -159,7 +160,7 @@ def pairs_of_values(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     singly = {name_of_test(item) for item in items if item.get_closest_marker("each_value")}
     for item in items:
         table, values = name_of_test(item), names_of_values(item)
-        if len(values) >= 3 or table in singly:
+        if len(values) >= (2 if table in singly else 3):
             tables[table][item.nodeid] = values
     for table, rows in tables.items():
         redundant |= rows.keys() - set(evenly(rows) if table in singly else covering(rows))

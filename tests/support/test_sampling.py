@@ -92,12 +92,13 @@ def test_tests_of_fewer_than_three_parameters_all_run_and_in_their_order(of_samp
 
 
 def test_values_that_do_not_interact_occur_each_and_the_shorter_axis_evenly(of_samples: None):
-    tests = items("many", list(grid([4, 7]).values()))
+    tests = [*items("many", list(grid([4, 7]).values())), *items("one", [["0"]]), *items("none", [[]])]
     for one in tests:
         one.get_closest_marker = lambda name: sampling.each_value().mark if name == "each_value" else None
 
-    sample = list(map(names_of_values, pairs_of_values(tests)))
+    *sample, one, none = map(names_of_values, pairs_of_values(tests))
 
+    assert (one, none) == (["0"], [])
     assert sorted(case for _, case in sample) == list("0123456")
     assert sorted(Counter(where for where, _ in sample).values()) == [1, 2, 2, 2]
 
