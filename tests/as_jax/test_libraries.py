@@ -1,6 +1,7 @@
 """Libraries written for JAX run on rune: quick starts of some give the answers of jax 0.10.2.
 
-One of each of these libraries, and those listed with RUNE_TEST_WHOLE=1. All of them, and the libraries' own tests, run by ./scripts/libraries.
+One of each of these libraries, and those listed with RUNE_TEST_WHOLE=1. All examples, and the
+libraries' own tests, run by ./scripts/libraries.
 """
 
 from __future__ import annotations
