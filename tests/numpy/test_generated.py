@@ -51,17 +51,17 @@ def unexcused(case: Case, variants: Variants) -> list[str]:
     return [f"{v}: {how}" for v, how in differing if not excused(case, v, how)]
 
 
-@some(15)
+@some(23)
 def test_every_size_gives_the_librarys_value_or_an_error_where_it_has_none(case: Case):
     assert not unexcused(case, sizes)
 
 
-@some(15)
+@some(23)
 def test_strided_arguments_give_what_dense_ones_give(case: Case):
     assert not unexcused(case, strides)
 
 
-@some(15)
+@some(23)
 def test_every_dtype_gives_the_librarys_value_or_an_error_where_it_has_none(case: Case):
     assert not unexcused(case, of_dtypes)
 
