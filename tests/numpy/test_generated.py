@@ -132,7 +132,7 @@ def test_between_bools_the_nearest_is_taken(case: Case):
 PATTERNS = [pattern for patterns in DIFFERENCES.values() for pattern in patterns]
 
 
-@pytest.mark.parametrize("pattern", one_in(16, PATTERNS), ids=str)
+@pytest.mark.parametrize("pattern", one_in(32, PATTERNS), ids=str)
 def test_every_line_of_the_table_of_differences_is_needed(pattern: str):
     name = pattern.split(" @ ")[0]
     likely = [c for c in CASES if matches(f"{c} @", (f"{name} @",))]
