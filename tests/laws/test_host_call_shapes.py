@@ -16,7 +16,7 @@ import rune
 import rune.numpy as rnp
 from rune import lax
 from tests.support.close import near
-from tests.support.sampling import in_turn
+from tests.support.sampling import each_value, in_turn
 
 pytestmark = in_turn()
 
@@ -169,6 +169,7 @@ def test_a_single_complex_number_passes_through_a_python_function(device: str):
     near(np.square(z + 1), rune.jit(program, device=device)(z), relative=0, why="exact")
 
 
+@each_value()
 @pytest.mark.parametrize("dtype", ["c8", "c16", "f4", "f8"])
 @pytest.mark.parametrize("name", ["det", "slogdet"])
 @pytest.mark.parametrize("lead", [(), (1,), (2, 3)], ids=str)
