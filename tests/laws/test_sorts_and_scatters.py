@@ -119,7 +119,6 @@ def test_the_largest_of_a_long_row_are_taken_in_order(device: Any):
     np.testing.assert_array_equal(x[order], values)
 
 
-@each_value()
 @in_turn("size")
 @without(lambda size, how, **_: size in (95, 97) and how.tile != 96)
 @each_with_groups
@@ -141,7 +140,6 @@ def test_words_are_sorted_in_either_way(size: int, how: Tiles, device: Any):
     np.testing.assert_array_equal(np.sort(x, axis=1), words)
 
 
-@each_value()
 @in_turn("size")
 @each_with_groups
 @pytest.mark.parametrize("how", BOTH[1:], ids=("two subgroups", "one subgroup"))
@@ -220,7 +218,6 @@ def scattered(rows: int, width: int, updates: int, dtype: Any) -> tuple[np.ndarr
     return old, places, new
 
 
-@each_value()
 @in_turn("rows")
 @each_device
 @pytest.mark.parametrize("combine", [None, "add", "max"])
