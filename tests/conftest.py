@@ -66,7 +66,7 @@ with SETTINGS:  # its import, here or in an example, sets nothing for the rest o
     pass
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
-settings.register_profile("quick", max_examples=15, deadline=None, derandomize=True, suppress_health_check=_SLOW)
+settings.register_profile("quick", max_examples=10, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None)
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))

@@ -19,10 +19,10 @@ sys.path.insert(0, str(BENCHMARKS))
 import cases  # noqa: E402  (a script's neighbour, not a package)
 import run  # noqa: E402
 
-from tests.support.sampling import one_in  # noqa: E402
+from tests.support.sampling import IS_WHOLE, one_in  # noqa: E402
 
-# Those that start processes of their own, and a sixth of the others.
-CASES = [c for c in cases.CASES if c.how != "warm" or c.name in one_in(6, [c.name for c in cases.CASES])]
+# Those that start processes of their own, and a twelfth of the others.
+CASES = [c for c in cases.CASES if c.how != "warm" or c.name in one_in(12, [c.name for c in cases.CASES])]
 
 
 def _script(name: str, *options: str) -> str:
@@ -110,6 +110,7 @@ def test_the_growth_of_a_first_call_is_printed_with_its_exponent():
     assert process.stdout.splitlines()[-1].startswith("bars (exponent")
 
 
+@pytest.mark.skipif(not IS_WHOLE, reason="a hundred programs are compiled")
 def test_a_short_soak_of_compiling_is_flat():
     options = ("--work", "cycles", "--device", "cpu:0", "--steps", "40", "--warm-up", "60")
     assert _script("soak.py", *options).splitlines()[-1] == "flat"

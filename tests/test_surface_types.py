@@ -1,7 +1,11 @@
-"""The types that a checker infers of a user's program: pyright checks each `assert_type`."""
+"""The types that a checker infers of a user's program: pyright checks each `assert_type`.
+
+`./scripts/test` checks this file with all others before the tests.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +21,7 @@ from rune import Array, lax, nn, random
 from rune.optim.transforms import global_norm
 
 
+@pytest.mark.skipif("RUNE_TEST_TYPES_CHECKED" in os.environ, reason="pyright has checked all files")
 def test_pyright_infers_the_types_that_this_file_asserts():
     pytest.importorskip("pyright")
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, __file__]

@@ -1,6 +1,7 @@
 """Libraries written for JAX run on rune: quick starts of some give the answers of jax 0.10.2.
 
-All of them, and the libraries' own tests, run by ./scripts/libraries.
+One of each of these libraries, and those listed with RUNE_TEST_WHOLE=1. All examples, and the
+libraries' own tests, run by ./scripts/libraries.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.as_jax.libraries import catalogue, own_tests, run
+from tests.support.sampling import IS_WHOLE
 from tests.test_readme import JAX_LIBRARIES, require_true
 
 SAMPLE = (
@@ -27,6 +29,7 @@ SAMPLE = (
     ("optimistix", "quick_start_an_implicit_euler_step"),
     ("tinygp", "kernels_of_several_inputs"),
 )
+TRIED = SAMPLE if IS_WHOLE else tuple({library: (library, example) for library, example in SAMPLE}.values())
 REPORT = """<testsuites><testsuite>
 <testcase classname="a.A" name="one"/>
 <testcase classname="a.A" name="two"><failure/></testcase>
@@ -38,7 +41,7 @@ REPORT = """<testsuites><testsuite>
 
 
 @pytest.mark.filterwarnings("default")  # those of the libraries are their own affair
-@pytest.mark.parametrize(("library", "example"), SAMPLE)
+@pytest.mark.parametrize(("library", "example"), TRIED)
 def test_an_example_answers_as_jax_does(library, example):
     pytest.importorskip(catalogue.LIBRARIES[library].package, reason="scripts/environment.sh installs it")
     expected = run.stored(library)[example]

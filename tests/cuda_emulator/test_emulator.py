@@ -19,8 +19,8 @@ from tests import cuda_emulator
 ROOT = Path(__file__).parents[2]
 # One of each family of primitives.
 SAMPLE = (
-    *("div", "exp", "select", "convert", "transpose", "pad", "reduce_sum", "argmax", "cumsum", "dot_general"),
-    *("conv_general_dilated", "gather", "scatter_add", "random_bits"),
+    *("exp", "select", "convert", "transpose", "reduce_sum", "cumsum", "dot_general", "gather", "scatter_add"),
+    "random_bits",
 )
 
 pytestmark = pytest.mark.skipif(cuda_emulator.why_not() is not None, reason=str(cuda_emulator.why_not()))

@@ -27,8 +27,8 @@ from tests.support.sampling import IS_WHOLE
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent.parent / "docs" / "guide" / "from-jax.md"
-SHARE = 1 if IS_WHOLE else 20  # one of so many answers is taken
-COMPILED = 1 if IS_WHOLE else 300
+SHARE = 1 if IS_WHOLE else 50  # one of so many answers is taken
+COMPILED = 1 if IS_WHOLE else 700
 RUNE = Library(
     array=lambda x: x if isinstance(x, float) else rnp.asarray(x),
     leaves=tree.leaves,

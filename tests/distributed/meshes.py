@@ -72,9 +72,9 @@ def _require_stored(name: str, programs: dict[str, Program], is_checked: bool, v
 def stored() -> None:
     """Programs on eight devices give what JAX gave, whoever the devices belong to.
 
-    A sixth of them: all run on eight devices of one process.
+    A twelfth of them: all run on eight devices of one process.
     """
-    for name in one_in(6, list(PROGRAMS_OF_EIGHT)):
+    for name in one_in(12, list(PROGRAMS_OF_EIGHT)):
         _require_stored(name, PROGRAMS_OF_EIGHT, False, UNCHECKED)
 
 

@@ -37,4 +37,5 @@ def test_programs_on_eight_devices_of_two_uneven_processes_give_what_jax_gave():
 @pytest.mark.parametrize(("module", "fault"), IN_SHORT)
 def test_a_failing_process_ends_all_with_its_number(module: str, fault: str):
     # The exchange of arrays of the host detects that a third process has ended.
-    require_fault(module, fault, step=2, devices=(1, 2) if module == "meshes" else (1, 2, 1))
+    is_end = module == "program" and fault in ("leave", "die")
+    require_fault(module, fault, step=2, devices=(1, 2, 1) if is_end else (1, 2))

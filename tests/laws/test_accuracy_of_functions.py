@@ -3,7 +3,7 @@
 The oracle computes in f64. Arguments are random bits, the usual ranges and every edge; the worst
 arguments that a search through tens of millions of numbers found on any executor; and the
 neighbours of zeros and poles. An executor that the page's table does not name must keep the promise
-of its family."""
+of its family. Executors that share kernels try every third function, each its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tests.lowering.codegen.test_llvm_math import errors, exact, samples
 from tests.lowering.codegen.test_math_expand import ORACLE, pairs
 from tests.support.accuracy import allowed, bars
 from tests.support.close import close
+from tests.support.sampling import IS_WHOLE, in_turn, is_in_turn, sharing_kernels
 
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 FUNCTIONS = {p.name: p for p in ops.PRIMITIVES if p.family == "transcendental" and p.name != "integer_pow"}
@@ -85,14 +86,20 @@ def truth(name: str) -> np.ndarray:
         return ORACLE[name](*(a.astype(np.float64) for a in args))
 
 
+def tried(device: str) -> list[str]:
+    """The functions whose turn it is."""
+    turns = () if IS_WHOLE else sharing_kernels()
+    return [name for k, name in enumerate(FUNCTIONS) if is_in_turn(k, len(FUNCTIONS), device, turns)]
+
+
 @functools.cache
 def results(device: str) -> dict[str, np.ndarray]:
-    """Every function on its arguments, from one compiled program."""
+    """The functions on their arguments, from one compiled program."""
 
     def everything(args: dict[str, Any]) -> dict[str, Any]:
         return {name: FUNCTIONS[name](*xs) for name, xs in args.items()}
 
-    outputs = rune.jit(everything, device=device)({name: arguments(name) for name in FUNCTIONS})
+    outputs = rune.jit(everything, device=device)({name: arguments(name) for name in tried(device)})
     return {name: np.asarray(x) for name, x in outputs.items()}
 
 
@@ -118,8 +125,9 @@ def test_no_bar_of_a_compiled_function_is_above_what_rune_promises():
     assert max(bars("Functions")[f][e] for f, e in columns) <= 2
 
 
-@pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("name", "device"), [pytest.param(n, d, id=f"{n}-{d.name}") for d in COMPUTING for n in tried(d.name)]
+)
 def test_a_function_is_as_exact_as_the_page_says(name: str, device: Device):
     steps = np.where(are_normal(name), errors(results(device.name)[name], truth(name)), 0)
 
@@ -132,6 +140,7 @@ def test_a_function_is_as_exact_as_the_page_says(name: str, device: Device):
 CONSTANTS = {name: arguments(name)[0][[3, -5]] for name in FUNCTIONS if len(arguments(name)) == 1}
 
 
+@in_turn()
 @pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
 def test_a_function_of_a_constant_is_that_of_a_stored_number(device: Device):
     def of_constants(zero: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from tests.support.attention import Case, attention, gradient, gradient_of_squares, slopes_in_a_direction
 from tests.support.close import near, same
-from tests.support.sampling import in_turn
+from tests.support.sampling import each_value, in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
@@ -54,6 +54,7 @@ def test_attention_is_right_at_odd_sizes(case: Case, causal: bool, device: str):
     near(case.values(case.causal() if causal else None), out, relative=1e-5, why="f32 sums")
 
 
+@each_value()
 @in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("case", WIDE, ids=str)
@@ -63,6 +64,7 @@ def test_attention_is_right_for_heads_of_every_width(case: Case, device: str):
     near(case.values(None), out, relative=1e-5, why="f32 sums")
 
 
+@each_value()
 @in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("case", [Case(2, 1, 1031, 4, 2, 128), Case(1, 3, 4099, 2, 2, 64)], ids=str)
@@ -72,6 +74,7 @@ def test_few_queries_attend_to_a_long_cache(case: Case, device: str):
     near(case.values(None), out, relative=1e-5, why="f32 sums")
 
 
+@each_value()
 @in_turn("case", "dtype")
 @on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
@@ -84,6 +87,7 @@ def test_attention_is_right_for_halves(case: Case, dtype: Any, device: str):
     near(case.values(case.causal(), arrays=arrays), wide, relative=2e-2, why="weights are rounded")
 
 
+@each_value()
 @in_turn("case", "dtype")
 @on_every_executor
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16], ids=str)
@@ -100,6 +104,7 @@ def test_gradients_of_halves_are_right(case: Case, dtype: Any, device: str):
         near(exact / scale, wide / scale, relative=0, absolute=3e-2, why="halves, thrice")
 
 
+@each_value()
 @in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("case", [CASES[2], *WIDE[::2]], ids=str)
@@ -110,6 +115,7 @@ def test_gradients_that_depend_on_the_result_are_right(case: Case, device: str):
         near(expected, actual, relative=1e-4, why="f32 sums, of a result that is one")
 
 
+@each_value()
 @in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("case", CASES[1::2], ids=str)

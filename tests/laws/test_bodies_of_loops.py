@@ -17,7 +17,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from tests.support.close import same
-from tests.support.sampling import in_turn
+from tests.support.sampling import each_value, in_turn
 
 STEPS = 3
 SIDES = [(33, 32), (47, 64), (131, 97)]
@@ -92,6 +92,7 @@ def test_a_body_computes_in_every_step_what_it_computes_alone(name: str, loop: s
     same(meaning(name, rows), results(name, loop, rows))
 
 
+@each_value()
 @in_turn()
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("loop", LOOPS)

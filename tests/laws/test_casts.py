@@ -24,6 +24,9 @@ from rune.backends import Device
 from rune.core.primitive import Primitive
 from tests.support.arrays import array
 from tests.support.close import same
+from tests.support.sampling import in_turn
+
+pytestmark = in_turn()
 
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 NARROW = sorted((d for d in dtypes.ANY if d.itemsize <= 2), key=dtypes.short)

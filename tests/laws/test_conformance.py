@@ -44,17 +44,17 @@ def runs_on(device: Device, sample: Sample) -> bool:
 
 
 def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
-    """The samples for the device: on the CPU all, elsewhere the first and a third of the others.
+    """The samples for the device: on the CPU all, elsewhere the first and a sixth of the others.
 
-    Executors that share kernels take the first and every seventh, each a different seventh.
+    Executors that share kernels take the first and every twelfth, each a different twelfth.
     """
     candidates = [s for s in samples(primitive) if runs_on(device, s)]
     if device.target.backend == "cpu":
         return candidates
     turns = sharing_kernels()
     if device.name not in turns or IS_WHOLE:
-        return [*candidates[:1], *one_in(3, candidates[1:])]
-    return [*candidates[:1], *candidates[1 + turns.index(device.name) :: 7]]
+        return [*candidates[:1], *one_in(6, candidates[1:])]
+    return [*candidates[:1], *candidates[1 + turns.index(device.name) :: 12]]
 
 
 @dataclass(frozen=True)

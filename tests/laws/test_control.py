@@ -27,7 +27,10 @@ from tests.support.close import near
 from tests.support.derivatives import directions, inner
 from tests.support.examples import COMPILING, DRIVEN
 from tests.support.random_control import Node, State, applied, lanes, nodes, states, unrolled
+from tests.support.sampling import in_turn
 from tests.support.text import functions_in
+
+pytestmark = in_turn()
 
 F64 = "f64, sums in another order, other polynomials"
 OTHERS = [d for d in rune.devices() if not d.name.startswith(("cpu", "null"))]

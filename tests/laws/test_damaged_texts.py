@@ -21,7 +21,7 @@ from rune.errors import CheckError
 from rune.lowering import kernels_parse, plan_text
 from rune.lowering.kernel import parse as code_parse
 from rune.lowering.kernel import text as code_text
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, each_value
 
 LONGEST = 60  # more seconds than any text of a page takes, so that a slow machine is not taken for a hang
 TRIES = 4000 if IS_WHOLE else 120
@@ -154,6 +154,7 @@ def test_a_text_cut_anywhere_is_refused_or_read(name: str, sound: dict[str, list
         read(name, text[:end])
 
 
+@each_value()
 @pytest.mark.parametrize("name", PARSERS)
 @pytest.mark.parametrize("nest", ["(", "[", "{", "-", "1+", "f(", "x[", "program f(", "index(", "if x {"])
 def test_nests_without_end_are_refused(name: str, nest: str, sound: dict[str, list[str]]):

@@ -22,7 +22,10 @@ from tests.support.arrays import array
 from tests.support.close import near, same
 from tests.support.examples import COMPILING
 from tests.support.oracle import by_reference
+from tests.support.sampling import in_turn
 from tests.support.strategies import ANY, SMOOTH, WHOLE, arguments, concrete, programs
+
+pytestmark = in_turn()
 
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", COMPUTING)

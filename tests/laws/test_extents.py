@@ -54,7 +54,7 @@ DELICATE = [
 ]
 HERE = [c for c in ALL if c.device == "cpu:0"]
 ELSEWHERE = [c for c in ALL if c.device != "cpu:0"]
-CHOSEN = {*DELICATE, *one_in(96, HERE), *one_in(1000, ELSEWHERE)}
+CHOSEN = {*DELICATE, *one_in(192, HERE), *one_in(2000, ELSEWHERE)}
 SAMPLE = [case for case in ALL if case in CHOSEN]
 
 

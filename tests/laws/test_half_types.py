@@ -19,6 +19,9 @@ from rune import dtypes
 from rune.backends import Device
 from tests.support.arrays import array
 from tests.support.close import close, near
+from tests.support.sampling import in_turn
+
+pytestmark = in_turn()
 
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 NARROW = (dtypes.bf16, dtypes.f16, dtypes.f8_e4m3, dtypes.f8_e5m2)

@@ -18,6 +18,7 @@ import scipy.special
 import rune
 import rune.numpy as rnp
 import rune.scipy.special as special
+from tests.support.sampling import each_value
 
 _SIZES = (
     0,
@@ -130,6 +131,7 @@ def test_numbers_of_the_law_reach_every_function():
     assert len(UNARY) > 80
 
 
+@each_value()
 @pytest.mark.parametrize("way", ["eager", "compiled"])
 @pytest.mark.parametrize("case", UNARY)
 def test_a_function_of_one_number_is_right_at_its_limits(case: str, way: str):
@@ -156,6 +158,7 @@ BINARY = {
 DECIDED = {("xlogy", 1): 0.0, ("xlog1py", 1): 0.0, ("poch", 0): 0.0}
 
 
+@each_value()
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("name", BINARY)
 def test_a_function_of_two_numbers_has_no_value_at_nan(name: str, place: int):

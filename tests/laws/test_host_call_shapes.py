@@ -16,6 +16,9 @@ import rune
 import rune.numpy as rnp
 from rune import lax
 from tests.support.close import near
+from tests.support.sampling import each_value, in_turn
+
+pytestmark = in_turn()
 
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 on_every_executor = pytest.mark.parametrize("device", COMPUTING)
@@ -166,6 +169,7 @@ def test_a_single_complex_number_passes_through_a_python_function(device: str):
     near(np.square(z + 1), rune.jit(program, device=device)(z), relative=0, why="exact")
 
 
+@each_value()
 @pytest.mark.parametrize("dtype", ["c8", "c16", "f4", "f8"])
 @pytest.mark.parametrize("name", ["det", "slogdet"])
 @pytest.mark.parametrize("lead", [(), (1,), (2, 3)], ids=str)

@@ -14,7 +14,7 @@ import scipy.linalg
 import rune
 from rune import numpy as rnp
 from tests.support.close import near
-from tests.support.sampling import in_turn
+from tests.support.sampling import each_value, in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
@@ -33,6 +33,7 @@ def likelihood(a: Any, y: Any) -> Any:
     return 0.5 * whitening @ whitening + rnp.sum(rnp.log(rnp.diagonal(factor)))
 
 
+@each_value()
 @in_turn("n")
 @on_every_executor
 @sizes
@@ -51,6 +52,7 @@ def test_a_likelihood_and_its_gradient_are_right(n: int, device: str):
     near(2 * symmetric, both.astype(np.float64), relative=1e-3, absolute=1e-3, why="f32")
 
 
+@each_value()
 @in_turn("n")
 @on_every_executor
 @sizes

@@ -15,7 +15,7 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes
 from tests.support.close import near, same
-from tests.support.sampling import in_turn
+from tests.support.sampling import each_value, in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 
@@ -36,6 +36,7 @@ def sums(xp: Any, x: Any) -> Any:
     return xp.sum(x, -1), xp.max(x, -1), xp.sum(x * x, 0), xp.min(x, 0)
 
 
+@each_value()
 @in_turn("shape")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("function", [norm, softmax, sums])
@@ -64,6 +65,7 @@ def test_sums_of_many_rows_and_long_columns_agree_with_numpy(columns: int, devic
     same((x.sum(0), x.sum(1)), results)
 
 
+@each_value()
 @in_turn("size", "dtype")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.bf16, dtypes.f16, dtypes.i8, dtypes.u16])
@@ -86,6 +88,7 @@ def beside_itself(xp: Any, x: Any) -> Any:
     return x.T + xp.reshape(x, x.T.shape)
 
 
+@each_value()
 @in_turn("shape")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f16, dtypes.i32, dtypes.u8, dtypes.c64])
@@ -123,6 +126,7 @@ def test_a_result_that_takes_the_memory_of_an_argument_is_right(device: str):
 WITH_GROUPS = [d.name for d in rune.devices() if d.name in DEVICES and d.target.threads_per_workgroup > 1]
 
 
+@each_value()
 @in_turn("text")
 @pytest.mark.parametrize("device", WITH_GROUPS)
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from rune.lowering.plan_text import parse, to_text
 from rune.lowering.stages import stages
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, program_of
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, in_turn
+
+pytestmark = in_turn()
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "wgpu")]
 NARROW = [d.name for d in rune.devices() if d.target.backend == "wgpu"]

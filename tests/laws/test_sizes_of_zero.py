@@ -35,7 +35,7 @@ def test_one_program_is_right_for_sizes_of_zero(device: str, name: str):
 
 
 @in_turn()
-@pytest.mark.parametrize("name", one_in(3, list(CASES)))
+@pytest.mark.parametrize("name", one_in(6, list(CASES)))
 @pytest.mark.parametrize("device", DEVICES)
 def test_one_program_is_right_for_sizes_of_zero_on_every_executor(device: str, name: str):
     hold(name, symbolic(device))

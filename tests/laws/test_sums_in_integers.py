@@ -16,6 +16,9 @@ import rune
 from rune import dtypes
 from rune.lowering.scatters.fixed_point import add_in_integers, is_summed_in_integers
 from tests.support.close import same
+from tests.support.sampling import in_turn
+
+pytestmark = in_turn()
 
 DEVICES = [
     d

@@ -16,7 +16,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from tests.support.close import near
-from tests.support.sampling import IS_WHOLE, in_turn, without
+from tests.support.sampling import IS_WHOLE, each_value, in_turn, without
 
 SIZES = range(1, 131) if IS_WHOLE else (1, 3, 5, 31, 33, 65, 97, 130)
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
@@ -87,6 +87,7 @@ def require_agreement(actual: object, expected: np.ndarray, kind: str) -> None:
     )
 
 
+@each_value()
 @in_turn("n")
 @but_f64_in_wgsl
 @kinds
@@ -128,6 +129,7 @@ def test_every_row_is_tried_in_the_blocks_of_one_matrix(way: str, kind: str):
     require_agreement(x, substituted(a, b, True, False), kind)
 
 
+@each_value()
 @pytest.mark.parametrize("kind", ["float32", "complex64"])
 @pytest.mark.parametrize("size", [1e-40, 3e38, np.inf], ids=["subnormal", "greatest", "infinite"])
 @pytest.mark.parametrize("way", [w for w in WAYS if w == "eager" or w.startswith(("cpu", "opencl"))])

@@ -12,4 +12,5 @@ from tests.support.surface_second import SecondOrder
 
 class TestLax(SecondOrder):
     cases = CASES
-    sample = 3
+    sample = 7
+    smooth_sample = 3

@@ -14,6 +14,9 @@ from rune import numpy as rnp
 from rune.lowering.kernel.text import parse, to_text
 from rune.lowering.legalize.clamps import clamp_upwards_first
 from tests.support.lowering import target
+from tests.support.sampling import in_turn
+
+pytestmark = in_turn()
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 

@@ -22,7 +22,7 @@ from tests.backends import plans
 from tests.backends.cuda.fake import TARGET, FakeCuda, opened
 from tests.support.close import near
 from tests.support.gpus import H100
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, each_value
 
 in_both = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
 
@@ -88,6 +88,7 @@ def test_a_matrix_that_is_not_positive_is_nan_and_no_other_lane_is(run: Any):
     np.testing.assert_array_equal(factor[-1], np.eye(70))
 
 
+@each_value()
 @in_both
 @pytest.mark.parametrize(("lower", "unit"), [(True, False), (False, False), (True, True), (False, True)])
 @pytest.mark.parametrize(("n", "sides"), [(17, 1), (33, 3), (64, 65), (65, 2), (130, 1)])

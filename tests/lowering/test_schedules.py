@@ -1,4 +1,7 @@
-"""Schedules: that they print and parse, which are refused and why, that none changes a value."""
+"""Schedules: that they print and parse, which are refused and why, that none changes a value.
+
+A run builds each case for one kind of target, in turn; RUNE_TEST_WHOLE=1 for all four.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ from tests.support.lowering import (
     sizes_of,
     target,
 )
-from tests.support.sampling import IS_WHOLE, one_in
+from tests.support.sampling import IS_WHOLE, each_value, one_in
 
 GPU = replace(target(language="opencl"), cores=1, threads_per_workgroup=1024, shared_bytes=1 << 15)
 PROCESSOR = replace(GPU, subgroup_threads=1, vector_bytes=64, is_processor=True)
@@ -375,6 +378,7 @@ def right() -> set[tuple[str, KernelCode]]:
     return set()
 
 
+@each_value()
 @pytest.mark.parametrize("where", TARGETS)
 @pytest.mark.parametrize("case", CASES)
 def test_no_legal_schedule_changes_a_value(case: str, where: str, right: set[tuple[str, KernelCode]]):
@@ -385,9 +389,9 @@ def test_no_legal_schedule_changes_a_value(case: str, where: str, right: set[tup
     reference = evaluate(program, args)
     candidates = schedules(kernel, device)
     if where == "units":  # all others build the same code as on the GPU, as the next test shows
-        candidates = [c for c in candidates if asks_for_units(c)]
+        candidates = [c for c in candidates if asks_for_units(c)] or candidates
     variants = list(itertools.islice(some_of(kernel, candidates, device), KINDS))
-    assert variants or where == "units"
+    assert variants
     for one in (b for b in variants if (case, b.code) not in right):
         check(one.code)
         agree(reference, run(one, program, device, args), relative=tolerance(types))
@@ -399,7 +403,7 @@ def asks_for_units(schedule: Schedule) -> bool:
     return schedule.stage is not None or schedule.units is not None
 
 
-@pytest.mark.parametrize("case", one_in(3, list(CASES)))
+@pytest.mark.parametrize("case", one_in(6, list(CASES)))
 def test_a_schedule_without_matrix_units_builds_the_same_kernel_on_every_gpu(case: str):
     function, types, _ = CASES[case]
     kernel = only_kernel(kernelize(program_of(function, *types), UNITS))
@@ -430,6 +434,7 @@ def tolerance(types: tuple[ArrayType, ...]) -> float:
     return 2e-2 if types[0].dtype in (dtypes.f16, dtypes.bf16) else 1e-4
 
 
+@each_value()
 @pytest.mark.parametrize("where", TARGETS)
 @pytest.mark.parametrize("case", CASES)
 def test_the_default_is_a_schedule_by_which_the_same_loops_are_built(case: str, where: str):

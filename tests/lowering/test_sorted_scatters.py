@@ -1,6 +1,6 @@
 """Scatters by sorting: that they mean what scatters mean, and which ones are done so.
 
-Claims, in reading order: every sample of a scatter whose windows are rows gives by sorting what the
+Claims, in reading order: samples of every scatter whose windows are rows give by sorting what the
 reference gives, on every executor; updates of one element are combined in their order, and of what
 overwrites it the last wins; a device with many threads sorts many updates and no few; a processor
 never does, unless the driver would leave its loop; and a scatter of very many updates is right on
@@ -31,7 +31,7 @@ from tests.ops.samples import samples
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, i32
-from tests.support.sampling import in_turn
+from tests.support.sampling import in_turn, one_in
 
 SCATTERS = (ops.scatter, ops.scatter_add, ops.scatter_mul, ops.scatter_min, ops.scatter_max)
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
@@ -42,13 +42,14 @@ each_device = pytest.mark.parametrize("device", TRIED, ids=lambda d: d.name)
 
 
 def of_rows(primitive: Primitive) -> list[Sample]:
-    """The samples in f64 or i32 whose windows are rows."""
-    return [
+    """The first sample in f64 or i32 whose windows are rows, and half of the others."""
+    candidates = [
         s
         for s in samples(primitive)
         if s.types[0].dtype in (dtypes.f64, dtypes.i32)
         and is_of_rows(s.types[0], s.params["dims"], s.params["slice_sizes"])
     ]
+    return [*candidates[:1], *one_in(2, candidates[1:])]
 
 
 def by_sorting(primitive: Primitive, *args: Any, **params: Any) -> Any:

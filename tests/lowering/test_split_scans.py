@@ -25,7 +25,7 @@ from rune.lowering.stages import stages
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, program_of
-from tests.support.sampling import in_turn
+from tests.support.sampling import each_value, in_turn
 
 THREADS = replace(PLAIN, threads_per_workgroup=64, cores=2)
 DEVICES = [d.name for d in rune.devices() if d.target.threads_per_workgroup > 1]
@@ -115,6 +115,7 @@ def scanned(scan: Primitive, x: np.ndarray, axis: int, reverse: bool, device: st
     return np.asarray(program(x))
 
 
+@each_value()
 @in_turn()
 @each_device
 @each_scan
@@ -139,6 +140,7 @@ def test_the_ends_of_many_parts_are_scanned_in_parts(device: str):
     np.testing.assert_array_equal(np.cumsum(x), scanned(ops.cumsum, x, 0, False, device))
 
 
+@each_value()
 @in_turn()
 @each_device
 @pytest.mark.parametrize("reverse", [False, True])

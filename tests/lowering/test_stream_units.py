@@ -18,6 +18,7 @@ from rune.lowering.kernels import Reduce, Stream
 from tests.lowering.test_streams import GPU, lowered, run, streams_of
 from tests.support.attention import Case, attention, gradient, rounded, slopes_in_a_direction
 from tests.support.close import near
+from tests.support.sampling import each_value
 
 HALVES = (dtypes.bf16, dtypes.f16)
 UNITS = replace(GPU, native=natively(multiply=HALVES, fetch=HALVES))
@@ -30,6 +31,7 @@ HALF_CASES = (
 )
 
 
+@each_value()
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("case", HALF_CASES, ids=str)
@@ -47,6 +49,7 @@ def slopes_of_squares(q: Any, k: Any, v: Any) -> Any:
     return rune.grad(lambda q, k, v: rnp.sum(rounded(q, k, v).astype("f32") ** 2), (0, 1, 2))(q, k, v)
 
 
+@each_value()
 @pytest.mark.parametrize("function", [slopes_of_squares, slopes_in_a_direction])
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("case", HALF_CASES, ids=str)

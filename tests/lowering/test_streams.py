@@ -40,7 +40,7 @@ from rune.lowering.stages import stages
 from tests.support.attention import Case, attention, gradient, gradient_of_squares
 from tests.support.close import near
 from tests.support.lowering import run_kernel_program, run_plan, target
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, each_value
 
 GPU = replace(target(language="cuda"), cores=4, threads_per_workgroup=1024, shared_bytes=1 << 17)
 SMALL = replace(GPU, shared_bytes=1 << 14)
@@ -227,6 +227,7 @@ def test_a_square_of_weights_shrinks_twice():
 # --- values -----------------------------------------------------------------------------------
 
 
+@each_value()
 @pytest.mark.parametrize("device", [GPU, SMALL], ids=["large", "small"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -236,6 +237,7 @@ def test_a_stream_is_right_at_odd_sizes(case: Case, causal: bool, device: Any):
     near(case.values(case.causal() if causal else None), out[0], relative=1e-5, why="f32 sums")
 
 
+@each_value()
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("case", CASES[:5], ids=str)
 def test_its_gradients_are_right_at_odd_sizes(case: Case, causal: bool):
@@ -245,6 +247,7 @@ def test_its_gradients_are_right_at_odd_sizes(case: Case, causal: bool):
         near(expected, actual, relative=3e-5, why="f32 sums")
 
 
+@each_value()
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("case", [*CASES[:5], Case(1, 9, 13, 1, 1, 4)], ids=str)
 def test_gradients_that_depend_on_the_result_are_right(case: Case, causal: bool):
@@ -395,7 +398,7 @@ def chain(before: Sequence[str], after: Sequence[str], is_transposed: bool, xp: 
     return function
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     before=st.lists(st.sampled_from(sorted(BEFORE)), max_size=3),
     after=st.lists(st.sampled_from(sorted(AFTER)), max_size=3),

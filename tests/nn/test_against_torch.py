@@ -72,7 +72,7 @@ def test_gradients_are_those_of_torch(case: Case):
     gradients(case, "cpu")
 
 
-@pytest.mark.parametrize("case_on_device", one_in(32, list(PLACED)))
+@pytest.mark.parametrize("case_on_device", one_in(64, list(PLACED)))
 def test_a_program_on_an_executor_gives_torchs_results_and_gradients(case_on_device: str):
     case, device = PLACED[case_on_device]
 

@@ -12,4 +12,5 @@ from tests.support.surface_second import SecondOrder
 
 class TestNumPy(SecondOrder):
     cases = CASES
-    sample = 8
+    sample = 25
+    smooth_sample = 3

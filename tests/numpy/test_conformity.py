@@ -288,7 +288,7 @@ def parts(results: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CALLS)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_a_call_gives_boxes_of_the_dtype_shape_and_values_of_the_standard(name: str, data: Any):
     arguments = CALLS[name](data.draw)

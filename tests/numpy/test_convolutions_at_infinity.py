@@ -16,6 +16,7 @@ import rune
 import rune.numpy as rnp
 from rune.numpy import overlaps
 from rune.scipy import signal
+from tests.support.sampling import each_value
 
 INF, NAN = np.inf, np.nan
 PAIRS = {
@@ -29,6 +30,7 @@ PAIRS = {
 MODES = ("full", "same", "valid")
 
 
+@each_value()
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("case", PAIRS)
 @pytest.mark.parametrize("mode", MODES)
@@ -69,6 +71,7 @@ def whole_numbers(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return tuple(rng.integers(-3, 4, size).astype(np.float32) for size in (m, n))  # type: ignore[return-value]
 
 
+@each_value()
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize(("m", "n"), [(1, 7), (7, 1), (5, 9), (16, 16), (33, 8), (100, 31)])
 @pytest.mark.parametrize("mode", MODES)

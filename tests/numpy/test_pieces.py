@@ -25,7 +25,7 @@ from rune.transforms.compile.pieces import flat, pieces_of
 from tests.numpy.cases import CASES
 from tests.numpy.spelling import Case
 from tests.support.close import same
-from tests.support.sampling import one_in
+from tests.support.sampling import each_value, one_in
 from tests.support.surface_laws import drawn, silently, single
 
 FLOATS = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)
@@ -46,6 +46,7 @@ def in_order(primitive: Primitive, x: np.ndarray, **params: Any) -> Any:
 # --- orders -----------------------------------------------------------------------------------
 
 
+@each_value()
 @FLOATS
 @pytest.mark.parametrize("lengths", [range(k, MOST_IN_A_ROW + 1, 16) for k in range(1, 17)], ids=lambda r: f"{r[0]}")
 def test_sums_of_rows_have_numpys_bits_for_every_length(lengths: range, dtype: type) -> None:
@@ -164,7 +165,7 @@ def test_sums_of_other_dtypes_are_not_written_out(dtype: str) -> None:
 # --- layouts ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", one_in(2, CASES), ids=str)
+@pytest.mark.parametrize("case", one_in(4, CASES), ids=str)
 def test_arrays_predicted_in_c_order_are_so_in_numpy(case: Case) -> None:
     def call(*arrays: Any) -> Any:
         return silently(case, rnp, arrays)

@@ -211,7 +211,7 @@ ON_DEVICES = [
 ]
 
 
-@pytest.mark.parametrize("place", one_in(8, ON_DEVICES))
+@pytest.mark.parametrize("place", one_in(16, ON_DEVICES))
 def test_every_special_case_of_the_standard_holds_on_an_executor(place: str):
     table, _, width, _, _, device = place.split()
     results_by_name = held(table, device, results(table, int(width), device))

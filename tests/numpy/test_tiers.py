@@ -48,7 +48,7 @@ def require_equal(expected: Any, result: Any) -> None:
     same(expected, result)
 
 
-@pytest.mark.parametrize("case", one_in(6, CASES), ids=str)
+@pytest.mark.parametrize("case", one_in(12, CASES), ids=str)
 def test_a_call_that_was_made_often_has_the_bits_of_the_first(case: Case) -> None:
     def call(*arrays: Any) -> Any:
         return silently(case, rnp, arrays)
@@ -91,7 +91,7 @@ HARD = [(name, dtype) for name in OF_ONE for dtype in DTYPES]
 HARD_PAIRS = [(name, dtype) for name in OF_TWO for dtype in DTYPES]
 
 
-@pytest.mark.parametrize(("name", "dtype"), one_in(6, HARD))
+@pytest.mark.parametrize(("name", "dtype"), one_in(12, HARD))
 def test_a_function_of_hard_values_has_the_same_bits_when_it_is_called_often(name: str, dtype: str) -> None:
     values = hard_values(dtype)
 
@@ -99,7 +99,7 @@ def test_a_function_of_hard_values_has_the_same_bits_when_it_is_called_often(nam
         answers_alike(getattr(rnp, name), rnp.asarray(x))
 
 
-@pytest.mark.parametrize(("name", "dtype"), one_in(6, HARD_PAIRS))
+@pytest.mark.parametrize(("name", "dtype"), one_in(12, HARD_PAIRS))
 def test_a_function_of_two_hard_values_has_the_same_bits_when_it_is_called_often(name: str, dtype: str) -> None:
     values = hard_values(dtype)
     x, y = np.repeat(values, len(values)), np.tile(values, len(values))

@@ -44,18 +44,25 @@ class Way:
         return f"{self.use}-{self.device.name}-{'single' if self.narrow else 'double'}"
 
 
-# The first use of every primitive in both widths where the library and the expansion are shown, in
-# 32 bits on one of the other executors, by turns; and a sample of the other uses.
+# The first use of every primitive in one width where the library is called and in the other where
+# the expansion is shown, by turns; in 32 bits on one of the other executors, by turns; and a sample
+# of the other uses.
 FIRST = [next(u for u in USES if u.primitive is p) for p in ops.LIBRARY]
 OTHERS = [u for u in USES if u not in FIRST]
-WAYS = [Way(u, d, narrow) for u in FIRST for d in HOST for narrow in (True, False)]
+WAYS = [
+    Way(u, d, narrow)
+    for k, u in enumerate(FIRST)
+    for j, d in enumerate(HOST)
+    for narrow in (True, False)
+    if IS_WHOLE or (k + j) % 2 == narrow
+]
 TURNS = list(product(FIRST, DRIVEN)) if IS_WHOLE else list(zip(FIRST, cycle(DRIVEN)))
 WAYS += [Way(u, d, True) for u, d in TURNS]
-WAYS += one_in(20, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow in (True, False)])
-WAYS += one_in(160, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
+WAYS += one_in(40, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow in (True, False)])
+WAYS += one_in(320, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
 each_library_primitive = pytest.mark.parametrize("primitive", ops.LIBRARY, ids=lambda p: p.name)
 each_use = pytest.mark.parametrize("use", USES, ids=str)
-some_uses = pytest.mark.parametrize("use", [*FIRST, *one_in(18, OTHERS)], ids=str)
+some_uses = pytest.mark.parametrize("use", [*FIRST, *one_in(36, OTHERS)], ids=str)
 
 
 @each_library_primitive

@@ -99,7 +99,7 @@ def test_whole_numbers_are_those_of_the_cpu(case: Case, device: str):
     same(in_closed_form("cpu:0")[case.name], in_closed_form(device)[case.name])
 
 
-@pytest.mark.parametrize("pair", one_in(16, REJECTED))
+@pytest.mark.parametrize("pair", one_in(32, REJECTED))
 def test_numbers_drawn_by_rejection_are_as_near_those_of_the_cpu_as_documented(pair: str):
     name, device = pair.rsplit(" on ", 1)
     case = next(c for c in FLOATS if c.name == name)

@@ -172,6 +172,6 @@ def test_lanes_of_a_while_loop_that_have_finished_use_no_key():
     rune.vmap(until)(rnp.array([0.1, 5.0]), random.split(random.key(0), 2))
 
 
-@pytest.mark.parametrize("case", one_in(2, SAMPLERS), ids=str)
+@pytest.mark.parametrize("case", one_in(4, SAMPLERS), ids=str)
 def test_no_sampler_uses_its_key_twice(case: Case):
     case.draw(random.key(0), (3,))

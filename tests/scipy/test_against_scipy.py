@@ -12,5 +12,5 @@ from tests.support.surface_second import SecondOrder
 
 class TestSciPy(SecondOrder):
     cases = CASES
-    sample = 64  # to compile these takes seconds each
-    smooth_sample = 6
+    sample = 127  # to compile these takes seconds each
+    smooth_sample = 13

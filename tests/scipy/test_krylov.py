@@ -14,6 +14,7 @@ import rune.numpy as rnp
 from rune.errors import ArgumentError, ShapeError
 from rune.scipy.sparse.linalg import bicgstab, cg, gmres
 from tests.support.close import near
+from tests.support.sampling import each_value
 
 incremental = partial(gmres, solve_method="incremental")
 N = 13
@@ -63,6 +64,7 @@ def test_a_function_an_initial_solution_and_a_preconditioner_are_accepted(system
     near(np.linalg.solve(a, b), x, relative=1e-4, why="it stops at a residual of 1e-6")
 
 
+@each_value()
 @pytest.mark.parametrize("steps", [1, 2, 5])
 @pytest.mark.parametrize(("name", "a"), [("cg", POSITIVE), ("bicgstab", GENERAL)])
 def test_iterates_are_those_of_scipy(name: str, a: np.ndarray, steps: int):
@@ -73,6 +75,7 @@ def test_iterates_are_those_of_scipy(name: str, a: np.ndarray, steps: int):
     near(expected.astype(np.float32), x, relative=2e-5, why="float32 against float64")
 
 
+@each_value()
 @pytest.mark.parametrize("solve", [gmres, incremental])
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_a_krylov_space_has_scipys_smallest_residual(solve: Any, size: int):
@@ -83,6 +86,7 @@ def test_a_krylov_space_has_scipys_smallest_residual(solve: Any, size: int):
     near(expected.astype(np.float32), x, relative=2e-5, why="float32 against float64")
 
 
+@each_value()
 @pytest.mark.parametrize("name", REAL)
 @pytest.mark.parametrize("argument", [0, 1])
 def test_derivatives_are_those_of_the_solution(name: str, argument: int):

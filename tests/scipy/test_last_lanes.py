@@ -15,7 +15,7 @@ import rune
 from rune.scipy import special
 from rune.scipy.special.loops import MANY, SHARE
 from tests.support.close import near, same
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, each_value
 
 EVEN = {np.float32: 2e-5, np.float64: 3e-13}
 RANGES: dict[str, Sequence[tuple[float, float]]] = {
@@ -39,6 +39,7 @@ def drawn(name: str, shape: tuple[int, ...], dtype: type) -> list[np.ndarray]:
     return [rng.uniform(low, high, shape).astype(dtype) for low, high in RANGES[name]]
 
 
+@each_value()
 @each_width
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_many_lanes_have_scipys_values(name: str, shape: tuple[int, ...], dtype: type):

@@ -130,7 +130,7 @@ def test_a_function_keeps_its_digits_in_f64(domain: Domain):
     _within(domain, np.float64, domain.wide)
 
 
-@pytest.mark.parametrize("domain", one_in(2, DOMAINS), ids=str)
+@pytest.mark.parametrize("domain", one_in(4, DOMAINS), ids=str)
 def test_a_function_keeps_its_digits_in_f32(domain: Domain):
     _within(domain, np.float32, domain.narrow)
 

@@ -18,7 +18,8 @@ import pytest
 from tests.numpy.spelling import Case
 
 TESTS = Path(__file__).parent.parent
-# More than ten seconds of processor time for few tests, which start processes or compile much.
+# Many seconds of processor time for few tests, which start processes or compile much. The last ones
+# take some seconds, but as short files they would come at the very end.
 LONG = (
     "distributed/test_processes.py",
     "laws/test_attention.py",
@@ -43,6 +44,17 @@ LONG = (
     "user_types/test_user_types.py",
     "test_fuzz.py",
     "looking/test_screens.py",
+    "backends/test_thirdparty.py",
+    "backends/cpu/test_images.py",
+    "as_jax/test_libraries.py",
+    "as_jax/surface/objects/test_objects.py",
+    "as_jax/promotion/test_results.py",
+    "differential/test_against_jax.py",
+    "exporting/test_cuda_folder.py",
+    "data/test_soak.py",
+    "backends/cpu/test_compiler.py",
+    "llm/test_model.py",
+    "test_stress.py",
 )
 
 

@@ -14,13 +14,14 @@ of an array changes the kernels only: if a test says so (`in_turn`), each of the
 runs every third size, with all dtypes and all ways of computing. With fewer values than executors,
 each executor runs one. A test without such a parameter takes turns with the others of its file
 (`in_turn()`): what every executor makes of every primitive is held by laws/test_conformance.py, and
-these tests hold what kernels compute that are the same on all three."""
+these tests hold what kernels compute that are the same on all three. The interpreter of kernels,
+`reference`, takes every third value of such tests, too."""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
@@ -33,6 +34,7 @@ T = TypeVar("T")
 Pair = tuple[tuple[int, str], ...]
 IS_WHOLE = "RUNE_TEST_WHOLE" in os.environ
 SHARING = ("opencl", "vulkan", "wgpu")
+INTERPRETER = "reference:0"
 
 
 def one_in(count: int, cases: Sequence[T]) -> list[T]:
@@ -101,7 +103,10 @@ def each_in_turn(items: Sequence[pytest.Item], group: Sequence[str]) -> list[pyt
         if not value:
             return True
         executor, place = _executor(item, group), places[table, value]
-        owners = [name for name in group if is_in_turn(place, counts[table], name, group)]
+        if executor == INTERPRETER:
+            owners = [INTERPRETER] if place % 3 == 0 else ["cpu:0", *group]
+        else:
+            owners = [name for name in group if is_in_turn(place, counts[table], name, group)]
         return executor in owners or not any(item.nodeid.replace(executor, owner) in collection for owner in owners)
 
     return list(items) if IS_WHOLE else [i for i in items if has_turn(i)]
@@ -132,20 +137,39 @@ def _first_place(table: str, group: Sequence[str]) -> int:
 
 
 def _executor(item: pytest.Item, group: Sequence[str]) -> str:
-    """The executor of the group that the test runs on; "" if it runs on another one."""
-    return next((name for name in names_of_values(item) if name in group), "")
+    """The executor of the group, or the interpreter, that the test runs on; "" if it is another."""
+    return next((name for name in names_of_values(item) if name in group or name == INTERPRETER), "")
+
+
+def each_value() -> pytest.MarkDecorator:
+    """Run a test, or each of a file, until every value of every parameter has occurred, rather than
+    every pair.
+
+    For parameters of which another law says that they do not interact.
+    """
+    return pytest.mark.each_value()
 
 
 def pairs_of_values(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The tests; of a test with three parameters or more, enough to cover every pair of values."""
+    """The tests; of a test with three parameters or more, enough to cover every pair of values, and
+    of one marked so, enough to cover every value."""
     if IS_WHOLE:
         return list(items)
     tables: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    redundant: set[str] = set()
+    singly = {name_of_test(item) for item in items if item.get_closest_marker("each_value")}
     for item in items:
-        if len(values := names_of_values(item)) >= 3:
-            tables[item.nodeid.split("[")[0]][item.nodeid] = values
-    redundant = {name for rows in tables.values() for name in rows.keys() - set(covering(rows))}
+        table, values = name_of_test(item), names_of_values(item)
+        if len(values) >= (2 if table in singly else 3):
+            tables[table][item.nodeid] = values
+    for table, rows in tables.items():
+        redundant |= rows.keys() - set(evenly(rows) if table in singly else covering(rows))
     return [item for item in items if item.nodeid not in redundant]
+
+
+def name_of_test(item: pytest.Item) -> str:
+    """The file and the function of a test, without the values of its parameters."""
+    return item.nodeid.split("[")[0]
 
 
 def names_of_values(item: pytest.Item) -> list[str]:
@@ -163,6 +187,28 @@ def covering(rows: Mapping[T, Sequence[str]]) -> list[T]:
     while missing:
         best = max(pairs, key=lambda key: len(pairs[key] & missing))
         missing -= pairs.pop(best)
+        cover.append(best)
+    return cover
+
+
+def evenly(rows: Mapping[T, Sequence[str]]) -> list[T]:
+    """Rows that cover every value, chosen greedily by the number of new ones.
+
+    Among those of as many, the one whose values are in the fewest rows yet: the shorter axis is
+    divided evenly over the longer one.
+    """
+    values = {key: list(enumerate(row)) for key, row in rows.items()}
+    missing = {value for row in values.values() for value in row}
+    uses: Counter[tuple[int, str]] = Counter()
+    cover = []
+
+    def gain(key: T) -> tuple[int, int]:
+        return len(missing.intersection(values[key])), -sum(uses[value] for value in values[key])
+
+    while missing:
+        best = max(values, key=gain)
+        missing.difference_update(values[best])
+        uses.update(values.pop(best))
         cover.append(best)
     return cover
 

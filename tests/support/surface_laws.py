@@ -224,10 +224,10 @@ _CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
     "case": lambda room: room.cases,
     "smooth": lambda room: one_in(room.smooth_sample, smooth(room.cases)),
     "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
-    "dynamic": lambda room: one_in(32, dynamic(room.cases)),
-    "pair": lambda room: one_in(127, placed(room.cases)),
-    "batch_pair": lambda room: one_in(509, placed(dynamic(room.cases))),
-    "gradient_pair": lambda room: one_in(251, placed(smooth(room.cases))),
+    "dynamic": lambda room: one_in(64, dynamic(room.cases)),
+    "pair": lambda room: one_in(251, placed(room.cases)),
+    "batch_pair": lambda room: one_in(1021, placed(dynamic(room.cases))),
+    "gradient_pair": lambda room: one_in(509, placed(smooth(room.cases))),
 }
 
 

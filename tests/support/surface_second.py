@@ -34,7 +34,7 @@ class SecondOrder(Laws):
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """The law with a sample of the cases that have derivatives."""
         if "second" in metafunc.fixturenames:
-            metafunc.parametrize("second", one_in(32, smooth(self.cases)), ids=str)
+            metafunc.parametrize("second", one_in(61, smooth(self.cases)), ids=str)
         super().pytest_generate_tests(metafunc)
 
     def test_a_second_derivative_is_the_limit_of_differences_of_the_gradient(self, second: Case):

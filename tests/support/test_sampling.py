@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import combinations, product
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +40,12 @@ def grid(sizes: list[int]) -> dict[str, list[str]]:
 
 def items(test: str, rows: list[list[str]]) -> list[Any]:
     """Stand-ins for tests as pytest collects them, with what sampling reads."""
-    return [SimpleNamespace(nodeid=f"{test}[{'-'.join(r)}]", callspec=SimpleNamespace(_idlist=r)) for r in rows]
+    return [
+        SimpleNamespace(
+            nodeid=f"{test}[{'-'.join(row)}]", callspec=SimpleNamespace(_idlist=row), get_closest_marker=lambda _: None
+        )
+        for row in rows
+    ]
 
 
 @given(axes)
@@ -86,6 +91,18 @@ def test_tests_of_fewer_than_three_parameters_all_run_and_in_their_order(of_samp
     assert 12 <= len(sample) - 26 < 24
 
 
+def test_values_that_do_not_interact_occur_each_and_the_shorter_axis_evenly(of_samples: None):
+    tests = [*items("many", list(grid([4, 7]).values())), *items("one", [["0"]]), *items("none", [[]])]
+    for one in tests:
+        one.get_closest_marker = lambda name: sampling.each_value().mark if name == "each_value" else None
+
+    *sample, one, none = map(names_of_values, pairs_of_values(tests))
+
+    assert (one, none) == (["0"], [])
+    assert sorted(case for _, case in sample) == list("0123456")
+    assert sorted(Counter(where for where, _ in sample).values()) == [1, 2, 2, 2]
+
+
 def test_a_test_that_is_requested_alone_runs(of_samples: None):
     tests = items("many", list(grid([2, 3, 4]).values()))
 
@@ -116,6 +133,20 @@ def test_executors_that_share_kernels_run_every_third_size_and_others_run_all(of
     sample = each_in_turn(in_four_languages("file::law", 5), GROUP)
 
     assert sizes_of(sample) == {"cpu": "0011223344", "wgpu": "0033", "vulkan": "1144", "opencl": "22"}
+
+
+def test_the_interpreter_runs_every_third_size_unless_nobody_else_runs_it(of_samples: None):
+    tests = in_four_languages("file::law", 5)
+    by_interpreter = []
+    for one in [t for t in tests if "wgpu" in t.nodeid]:
+        size, dtype, _ = names_of_values(one)
+        (other,) = items("file::law", [[size, dtype, "reference:0"]])
+        other.callspec.params = {**one.callspec.params, "device": "reference:0"}
+        other.get_closest_marker = one.get_closest_marker
+        by_interpreter.append(other)
+
+    assert sizes_of(each_in_turn([*tests, *by_interpreter], GROUP))["reference:0"] == "0033"
+    assert each_in_turn(by_interpreter, GROUP) == by_interpreter
 
 
 @pytest.mark.parametrize(("count", "last"), [(1, "00"), (2, "00"), (3, "22")])
@@ -165,8 +196,9 @@ def test_a_test_of_an_executor_without_the_others_runs(of_samples: None):
 
 def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: None):
     tests = in_four_languages("file::law", 5)
+    mark = without(lambda dtype, device, **_: (dtype, device) == ("f", "wgpu")).mark
     for one in tests:
-        one.get_closest_marker = lambda _: without(lambda dtype, device, **_: (dtype, device) == ("f", "wgpu")).mark
+        one.get_closest_marker = lambda name: mark if name == "without" else None
 
     sample = pairs_of_values(possible(tests))
 

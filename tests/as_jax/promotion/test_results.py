@@ -17,7 +17,7 @@ import pytest
 from tests.as_jax.promotion.results import CALLS, HERE, NAMES, answers, result, stored
 from tests.support.sampling import IS_WHOLE
 
-SHARE = 1 if IS_WHOLE else 72
+SHARE = 1 if IS_WHOLE else 144
 LINES = (HERE / "results_differences.txt").read_text().splitlines()
 DIFFERENCES = [tuple(line.split(": ", 1)) for line in LINES if line and line[0] != "#"]
 

@@ -24,6 +24,9 @@ from tests.backends.cpu.test_factors import (
     routines,
     solve,
 )
+from tests.support.sampling import each_value
+
+pytestmark = each_value()
 
 ERRORS = {np.complex64: 3e-6, np.complex128: 6e-15}  # relative, of well-conditioned matrices; times √n
 # Written out, in lanes, past the last size of those; in blocks of 32, at their ends and past them.

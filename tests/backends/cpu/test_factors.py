@@ -17,6 +17,9 @@ import rune.numpy as rnp
 from rune import ops
 from rune.lowering.plan import Call, all_steps
 from tests.support.close import near
+from tests.support.sampling import each_value
+
+pytestmark = each_value()
 
 ERRORS = {np.float32: 2e-6, np.float64: 4e-15}  # relative, of well-conditioned matrices; times √n
 SIZES = [1, 4, 5, 6, 7, 8, 9, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65, 97, 130]

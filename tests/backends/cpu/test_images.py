@@ -316,8 +316,9 @@ def run(name):
     for _ in range(3):  # the general way, the code that stays, and native calls
         np.testing.assert_allclose(np.asarray(f(*arrays)), expected(name), rtol=2e-4, atol=2e-4)
 """
-ONE = """
-run(sys.argv[1])
+SOME = """
+for name in sys.argv[1:]:
+    run(name)
 print("llvmlite" in sys.modules, "rune.backends.cpu.llvm" in sys.modules, "rune.lowering.pipeline" in sys.modules)
 """
 TOGETHER = """
@@ -354,35 +355,33 @@ def answer(folder: Path, script: str, *words: str) -> list[str]:
 STORED = ("elementwise", "gemm", "convolution", "linalg", "while", "scan")
 
 
-@pytest.mark.parametrize("name", STORED)
-def test_a_process_with_a_cached_program_needs_neither_llvm_nor_lowering(folder: Path, name: str):
-    first, second = (answer(folder, ONE, name) for _ in range(2))
+def test_a_process_with_cached_programs_needs_neither_llvm_nor_lowering(folder: Path):
+    first, second = (answer(folder, SOME, *STORED) for _ in range(2))
 
     assert (first, second) == (["True"] * 3, ["False"] * 3)
 
 
 @pytest.mark.parametrize("name", ["fft", "callback"])
 def test_a_program_without_words_is_lowered_and_finds_its_code(folder: Path, name: str):
-    first, second = (answer(folder, ONE, name) for _ in range(2))
+    first, second = (answer(folder, SOME, name) for _ in range(2))
 
     assert (first, second) == (["True"] * 3, ["False", "False", "True"])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_threads_and_children_of_forks_run_what_is_found(folder: Path):
-    for name in (*STORED, "fft", "callback"):
-        answer(folder, ONE, name)
+    answer(folder, SOME, *STORED, "fft", "callback")
 
     assert answer(folder, TOGETHER) == ["[]", "False"]
     assert answer(folder, FORKED) == ["0"]
 
 
 def test_damaged_code_is_made_anew(folder: Path):
-    answer(folder, ONE, "linalg")
+    answer(folder, SOME, "linalg")
     for path in (folder / "kernels").iterdir():
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 0x10
         path.write_bytes(data)
 
-    assert answer(folder, ONE, "linalg") == ["True"] * 3
-    assert answer(folder, ONE, "linalg") == ["False"] * 3
+    assert answer(folder, SOME, "linalg") == ["True"] * 3
+    assert answer(folder, SOME, "linalg") == ["False"] * 3

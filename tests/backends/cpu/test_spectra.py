@@ -23,8 +23,12 @@ from rune.backends.cpu.linalg import lapack
 from rune.backends.cpu.spectra import spectrum_of
 from rune.lowering.plan import Call, all_steps
 from tests.support.close import near
+from tests.support.sampling import each_value
 
-pytestmark = pytest.mark.skipif(lapack.address("eigh", dtypes.f32) is None, reason="this NumPy hides its LAPACK")
+pytestmark = [
+    each_value(),
+    pytest.mark.skipif(lapack.address("eigh", dtypes.f32) is None, reason="this NumPy hides its LAPACK"),
+]
 
 NUMBERS = [np.float32, np.float64, np.complex64, np.complex128]
 SIZES = [1, 2, 3, 5, 7, 8, 11, 16, 17, 25, 31, 33, 47, 64, 67, 97, 130]

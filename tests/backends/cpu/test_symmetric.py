@@ -14,7 +14,9 @@ from rune.backends.cpu import spectra
 from rune.backends.cpu.linalg import lapack, symmetric
 from rune.backends.cpu.spectra import spectrum_of
 from rune.lowering.plan import Call, all_steps
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, each_value
+
+pytestmark = each_value()
 
 SIZES = [2, 3, 4, 5, 8, 15, 16, 17, 31, 33, 64, 65, 97, 127, 128, 200, symmetric.MOST]
 RNG = np.random.default_rng(3)

@@ -20,7 +20,9 @@ from rune.backends.cpu.fft.forms import Form, Kind, kind_of
 from rune.backends.cpu.fft.lengths import radices
 from rune.lowering.plan import Call, all_steps
 from rune.ops.fourier.lengths import prime_factors
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, each_value
+
+pytestmark = each_value()
 
 LANES = 16  # of single precision in the widest vectors there are
 SMOOTH = [n for n in range(2, 131) if prime_factors(n)[-1] <= 64]

@@ -16,6 +16,9 @@ from rune.backends.cpu import meanings
 from rune.core.types import ArrayType
 from rune.ops.fourier import fft
 from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact
+from tests.support.sampling import each_value
+
+pytestmark = each_value()
 
 REAL = {np.complex64: np.float32, np.complex128: np.float64}
 # Halves of each radix first and last, and of the fewest factors that a row may have.

@@ -18,6 +18,9 @@ from rune.backends.cpu.fft import rows
 from rune.core.types import ArrayType
 from rune.ops.fourier import fft
 from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact
+from tests.support.sampling import each_value
+
+pytestmark = each_value()
 
 INVERSE = {"fft": False, "ifft": True}
 LIMIT = meanings.LONG_ROW

@@ -45,7 +45,7 @@ def parts() -> Iterator[tuple[FakeNccl, Any]]:
         )
 
 
-@pytest.mark.parametrize("name", one_in(6, list(PROGRAMS)))
+@pytest.mark.parametrize("name", one_in(12, list(PROGRAMS)))
 def test_a_program_on_cuda_devices_computes_what_jax_computes(parts: tuple[FakeNccl, Any], name: str):
     nccl, library = parts
 

@@ -17,6 +17,7 @@ import rune.numpy as rnp
 from rune import lax, nn
 from tests.backends.vulkan.cases import needs_device
 from tests.support.close import near, same
+from tests.support.sampling import each_value
 
 pytestmark = needs_device
 DEVICE = "vulkan:0"
@@ -36,6 +37,7 @@ def on_device(function: Function, *arrays: np.ndarray) -> np.ndarray:
     return np.asarray(rune.jit(function, device=DEVICE)(*arrays))
 
 
+@each_value()
 @pytest.mark.parametrize("rows", [15, 16, 33])
 @pytest.mark.parametrize("columns", [10, 16, 17, 48])
 @pytest.mark.parametrize("inner", [1, 3, 16, 31, 50])
@@ -90,6 +92,7 @@ def test_rows_and_columns_of_any_length(columns: int):
     same(np.argmax(x, 1).astype(np.int32), on_device(lambda x: rnp.argmax(x, 1), x))
 
 
+@each_value()
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint32, np.int16, np.float16, np.bool_])
 @pytest.mark.parametrize("size", [1, 2, 3, 1000, 1001])
 def test_elements_of_every_size_go_where_they_belong(dtype: Any, size: int):

@@ -27,7 +27,7 @@ PAIRS = [(a, b) for a in DTYPES for b in DTYPES]
 LENGTHS = range(1, 131)
 ALL = [(*pair, length) for pair in PAIRS for length in LENGTHS]
 AFTER_ONE = [(*pair, lanes + 1) for pair in PAIRS for lanes in (8, 16, 32, 64)]
-SAMPLE = list(dict.fromkeys([*one_in(64, ALL), *one_in(4, AFTER_ONE)]))
+SAMPLE = list(dict.fromkeys([*one_in(128, ALL), *one_in(8, AFTER_ONE)]))
 N = dims.symbol("n", 0, 200)
 
 

@@ -16,6 +16,7 @@ from rune import numpy as rnp
 from rune.errors import DeviceError, ShapeError
 from rune.sharding import Mesh, NamedSharding, P, SingleDeviceSharding, make_mesh
 from tests.sharding.layouts import LAYOUTS, MESHES
+from tests.support.sampling import each_value
 
 
 def numbers(shape: tuple[int, ...]) -> np.ndarray:
@@ -90,6 +91,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 SPECS = [P(), P("a"), P(None, "b"), P("a", "b"), P(("a", "b")), P("b", None)]
 
 
+@each_value()
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operations_on_sharded_arrays_compute_what_they_compute_on_others(name: str, spec: P):

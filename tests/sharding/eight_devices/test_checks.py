@@ -14,6 +14,7 @@ from rune import lax
 from rune.checkify import check, checkify, nan_checks
 from rune.errors import ArgumentError
 from rune.sharding import P, make_mesh
+from tests.support.sampling import each_value
 
 MESH = make_mesh((4, 2), ("rows", "columns"))
 HIDDEN = rune.jit(lambda x: _positive(x))
@@ -42,6 +43,7 @@ WAYS = {
 }
 
 
+@each_value()
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_check_that_fails_on_a_device_is_reported(way: str, body: str):

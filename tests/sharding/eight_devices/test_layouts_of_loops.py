@@ -17,7 +17,7 @@ from rune.sharding import Mesh, NamedSharding, P, make_mesh
 from rune.transforms.compile.run import on_mesh
 from rune.transforms.sharding.exchanges import Exchange, exchanges
 from tests.sharding.eight_devices.traffic import partitioned_traffic
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, each_value
 
 Step = Callable[[Any], Any]
 
@@ -112,7 +112,7 @@ def mesh_of(name: str) -> Any:
     return make_mesh(*MESHES[name][:2])
 
 
-@settings(max_examples=20 if IS_WHOLE else 4, deadline=None, derandomize=True)
+@settings(max_examples=20 if IS_WHOLE else 3, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=3), st.sampled_from(LAYOUTS), st.integers(0, 3))
 def test_loops_of_sharded_arrays_compute_what_those_of_whole_ones_do(names: list[str], layout: Any, out: int):
     mesh, specs = mesh_of(layout[0]), MESHES[layout[0]][2]
@@ -134,6 +134,7 @@ def test_loops_of_sharded_arrays_compute_what_those_of_whole_ones_do(names: list
     np.testing.assert_allclose(rune.jit(rune.grad(loss))(x_on_devices), rune.grad(loss)(x), rtol=2e-3, atol=2e-4)
 
 
+@each_value()
 @pytest.mark.parametrize("name", sorted(STEPS))
 @pytest.mark.parametrize("spec", [P("a", "b"), P("b")], ids=repr)
 def test_each_loop_computes_the_same_of_sharded_arrays(name: str, spec: P):

@@ -125,7 +125,7 @@ def reshapes(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     return first, second, draw(st.integers(0, len(first) - 1))
 
 
-@settings(max_examples=30 if IS_WHOLE else 15, deadline=None, derandomize=True)
+@settings(max_examples=30 if IS_WHOLE else 8, deadline=None, derandomize=True)
 @given(reshapes(), st.sampled_from(["a", "b", ("a", "b")]))
 def test_a_cut_array_is_reshaped_as_a_whole_one_is(shapes: Any, names: Any):
     first, second, axis = shapes
@@ -170,7 +170,7 @@ STEPS: dict[str, Callable[[Any], Any]] = {
 SPECS = [P(), P("a"), P("b"), P(None, "a"), P("a", "b"), P("b", "a"), P(("a", "b")), P(None, ("b", "a"))]
 
 
-@settings(max_examples=30 if IS_WHOLE else 5, deadline=None, derandomize=True)
+@settings(max_examples=30 if IS_WHOLE else 3, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5), st.sampled_from(SPECS), st.sampled_from(SPECS))
 def test_a_program_of_sharded_arrays_computes_what_it_computes_of_whole_ones(names: list[str], spec: P, out: P):
     mesh = make_mesh((4, 2), ("a", "b"))

@@ -18,7 +18,7 @@ from rune import numpy as rnp
 from rune.sharding import P, make_mesh
 from tests.support.sampling import IS_WHOLE
 
-DEVICES, PROGRAMS = 8, 30 if IS_WHOLE else 10
+DEVICES, PROGRAMS = 8, 30 if IS_WHOLE else 5
 RING = [(n, (n + 1) % DEVICES) for n in range(DEVICES)]
 Step = Callable[[Any, Any], Any]  # of two vectors of three
 

@@ -112,7 +112,7 @@ DIFFERENCES = {
 _LISTED = [line for line in (FOLDER / "more_differences.txt").read_text().splitlines() if line and line[0] != "#"]
 DIFFERENCES |= {text: tuple(ways.split()) for ways, _, text in (line.partition(": ") for line in _LISTED)}
 # One of so many ways of an expression is tried: fewer of the large families.
-SHARE, SHARE_OF_MANY = (1, 1) if IS_WHOLE else (16, 40)
+SHARE, SHARE_OF_MANY = (1, 1) if IS_WHOLE else (32, 80)
 STEMS = {"value": "value", "vmap": "value", "jit": "value", "jvp": "jvp", "grad": "grad", "vjp": "vjp"}
 
 

@@ -16,6 +16,9 @@ from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.gemm.strided import pieces_for
 from tests.backends.cpu.gemm.test_gemm import LISTED, MACHINES, library, only
 from tests.backends.cpu.gemm.test_strided import ONE, Digits, address_of, check, image, multiply, plain, total
+from tests.support.sampling import each_value
+
+pytestmark = each_value()
 
 ALL = BLOCKS * DEPTH  # whose sums are turned at once
 AROUND_ALL = (ALL - 1, ALL, ALL + 1)

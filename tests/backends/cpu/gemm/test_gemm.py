@@ -26,6 +26,9 @@ from rune.backends.cpu.gemm.shape import SCALARS, shape_for
 from rune.backends.cpu.libraries import Libraries
 from rune.errors import CompileError
 from rune.lowering.codegen.machine import Machine
+from tests.support.sampling import each_value
+
+pytestmark = each_value()
 
 MACHINES = {"host": machine(), "avx2": Machine(32, False), "sse": Machine(16, False)}
 SIZES = (0, 1, 2, 5, 8, 17, 50)

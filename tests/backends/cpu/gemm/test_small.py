@@ -27,6 +27,9 @@ from tests.backends.cpu.gemm.test_gemm import MACHINES
 from tests.backends.cpu.gemm.test_strided import ONE, image, plain, total
 from tests.backends.cpu.test_drafts import HARD, draft_of
 from tests.support.bits import assert_same_bits
+from tests.support.sampling import each_value
+
+pytestmark = each_value()
 
 EXTENTS = ((1, 1, 1, 1), (1, 3, 5, 17), (2, 5, 1, 33), (1, 7, 16, 3), (3, 6, 37, 2), (1, 1, 19, 40))
 

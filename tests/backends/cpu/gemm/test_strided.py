@@ -19,6 +19,9 @@ from rune.backends.cpu.libraries import Libraries
 from rune.errors import CompileError
 from rune.lowering.kernelize.walks import SIZES, extent, strided_product
 from tests.backends.cpu.gemm.test_gemm import MACHINES, library
+from tests.support.sampling import each_value
+
+pytestmark = each_value()
 
 Digits = tuple[tuple[int, int], ...]
 
