@@ -23,7 +23,8 @@ result; `printer.py` prints, `parse.py` reads. A parameter may be a Program (jit
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -262,6 +263,16 @@ def substitute(program: Program, replacements: Mapping[Var, Atom], equations: It
         for e in equations
     )
     return program.with_equations(body, map(resolve, program.outputs))
+
+
+def replace_equations(program: Program, replacement: Callable[[Equation], Sequence[Equation]]) -> Program:
+    """`program` with each equation replaced by those that `replacement` gives; none keep it.
+
+    The last of them has the equation's results. The program itself if every equation stays.
+    """
+    body = [new for e in program.equations for new in replacement(e) or (e,)]
+    same = len(body) == len(program.equations) and all(map(operator.is_, body, program.equations))
+    return program if same else program.with_equations(body, program.outputs)
 
 
 def in_scope(program: Program, around: Frame | None) -> Program:

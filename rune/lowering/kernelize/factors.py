@@ -21,7 +21,7 @@ from dataclasses import field, replace
 from rune import dtypes
 from rune.core.lower import Reduction
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Equation, Program, Var, replace_equations
 from rune.lowering.kernelize.scores import Component, Sink
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
 from rune.lowering.kernelize.two_step import apply
@@ -138,15 +138,15 @@ def pull_factors(program: Program, components: Iterable[Component]) -> Program:
     """The program with factors that are sums of scores moved out of other sums of scores."""
     definitions = {v: e for e in program.equations for v in e.results}
     sinks = {s.var: (s, c) for c in components for s in c.sinks if s.combine == "add"}
-    body: list[Equation] = []
-    for equation in program.equations:
+
+    def pulled(equation: Equation) -> list[Equation]:
         sink, component = sinks.get(equation.results[0], (None, None)) if equation.results else (None, None)
         if sink is None or component is None:
-            body.append(equation)
-            continue
+            return []
         sums = frozenset(s.var for s in component.sinks if _is_plain_sum(s))
-        body += _pulled(_Pull(sink, definitions, sums)) or _widened(sink) or [equation]
-    return program.with_equations(body, program.outputs)
+        return _pulled(_Pull(sink, definitions, sums)) or _widened(sink)
+
+    return replace_equations(program, pulled)
 
 
 def _is_plain_sum(sink: Sink) -> bool:

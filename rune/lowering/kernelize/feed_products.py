@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from rune import dtypes
 from rune.core.lower import Contraction, View
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Equation, Program, Var, replace_equations
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, coefficient, flat_index, symbols
 from rune.lowering.codegen.target import Target
@@ -60,10 +60,7 @@ def feed_products(program: Program, target: Target, stream_values: Container[Var
             factors.update(_factors(equation, definitions, target))
     if not factors:
         return program
-    body: list[Equation] = []
-    for equation in program.equations:
-        body += _in_memory(equation) if not factors.isdisjoint(equation.results) else (equation,)
-    return program.with_equations(body, program.outputs)
+    return replace_equations(program, lambda e: [] if factors.isdisjoint(e.results) else _in_memory(e))
 
 
 def _in_memory(equation: Equation) -> tuple[Equation, Equation]:

@@ -24,7 +24,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.lower import Contraction, Convert, Routine, Scalar, View, Written
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Equation, Program, Var, replace_equations
 from rune.core.types import Shape
 from rune.dims import Size, flat_index, product
 from rune.lowering.codegen.target import Target
@@ -107,8 +107,7 @@ def route_dots(program: Program, target: Target) -> Program:
         return program
     definitions = {v: e for e in program.equations for v in e.results}
     has_strided_dot = "strided_dot" in target.routines
-    body = [new for e in program.equations for new in _route(e, definitions, has_strided_dot) or (e,)]
-    return program.with_equations(body, program.outputs)
+    return replace_equations(program, lambda e: _route(e, definitions, has_strided_dot))
 
 
 def _route(equation: Equation, definitions: Definitions, has_strided_dot: bool) -> list[Equation]:

@@ -21,11 +21,11 @@ from dataclasses import replace
 
 from rune import dtypes
 from rune.core.lower import Contraction
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Equation, Program, Var, replace_equations
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.product_time import LAUNCH, MEMORY, Product, parted, shortest
-from rune.lowering.kernelize.two_step import Parallelism, apply, identity, part_size, split_axis
+from rune.lowering.kernelize.two_step import Parallelism, apply, identity, is_among, part_size, split_axis
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.family import reduce_sum, wide
@@ -47,11 +47,7 @@ def split_dots(program: Program, target: Target, stream_results: Container[Var] 
     """
     if not target.is_gpu:
         return program
-    body: list[Equation] = []
-    for equation in program.equations:
-        stays = bool(equation.results) and equation.results[0] in stream_results
-        body += (equation,) if stays else _split(equation, target) or (equation,)
-    return program.with_equations(body, program.outputs)
+    return replace_equations(program, lambda e: [] if is_among(e, stream_results) else _split(e, target))
 
 
 def _split(equation: Equation, target: Target) -> list[Equation]:

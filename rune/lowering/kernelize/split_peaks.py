@@ -22,7 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.lower import Reduction, Scalar
-from rune.core.program import Equation, Literal, Program, Var
+from rune.core.program import Equation, Literal, Program, Var, replace_equations
 from rune.core.types import ArrayType
 from rune.dims import is_static
 from rune.lowering.codegen.target import Target
@@ -76,15 +76,14 @@ def _with_parts(program: Program, peak: Equation, parallelism: Parallelism) -> P
         return program
     parts = _Parts(x, axes[0], step.size, {v: e for e in program.equations for v in e.results})
     sums = {s.var: s for s in stream.sinks if stream.degrees.get(s.var, 0) > 0}
-    body: list[Equation] = []
-    for equation in program.equations:
-        new = None
+
+    def in_parts(equation: Equation) -> list[Equation]:
         if equation is peak:
-            new = parts.peak(peak)
-        elif equation.results and equation.results[0] in sums:
-            new = parts.sum(equation, stream.degrees[equation.results[0]])
-        body += new or [equation]
-    return program.with_equations(body, program.outputs)
+            return parts.peak(peak)
+        is_sum = bool(equation.results) and equation.results[0] in sums
+        return parts.sum(equation, stream.degrees[equation.results[0]]) if is_sum else []
+
+    return replace_equations(program, in_parts)
 
 
 def _stream(program: Program, peak: Equation) -> Stream | None:
@@ -150,13 +149,13 @@ class _Parts:
         fill = fill or identity("max", x.type)
         return apply(new, split_axis, x, fill, axis=self.axis, size=self.size)
 
-    def sum(self, equation: Equation, degree: int) -> list[Equation] | None:
-        """The sum of each part, relative to its peak, then of all; None if it cannot be written."""
+    def sum(self, equation: Equation, degree: int) -> list[Equation]:
+        """The sum of each part, relative to its peak, then of all; empty if it cannot be."""
         new: list[Equation] = []
         operand = equation.operands[0]
         assert isinstance(operand, Var)
         if self.peaks is None or self.largest is None or not self.is_known(operand):
-            return None
+            return []
         dtype = wide(operand.type.dtype)
         summands = self.inside(self.copy(operand, new), new)
         parts = apply(new, reduce_sum, _as(summands, dtype, new), axes=(self.axis + 1,))

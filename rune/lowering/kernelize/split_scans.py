@@ -24,7 +24,7 @@ import numpy as np
 from rune import dims, dtypes, ops
 from rune.core.lower import Cumulative, Source, View
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Literal, Program
+from rune.core.program import Atom, Equation, Literal, Program, replace_equations
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -65,8 +65,7 @@ def split_scans(program: Program, target: Target) -> Program:
         return program
     by_groups = not target.is_processor and target.threads_per_workgroup >= THREADS
     limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups, target.has_lines)
-    body = [new for e in program.equations for new in _split(e, limits) or (e,)]
-    return program.with_equations(body, program.outputs)
+    return replace_equations(program, lambda e: _split(e, limits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import numpy as np
 from rune import dims
 from rune.core.lower import Bounds, Piece, Reduction, Source, View
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.program import Atom, Equation, Literal, Program, Var, replace_equations
 from rune.core.types import ArrayType
 from rune.dims import Size, is_static
 from rune.lowering.codegen.target import Target
@@ -109,11 +109,12 @@ def split_reductions(program: Program, parallelism: Parallelism, stream_results:
 
     parallelism: the points that a kernel should have. stream_results: results that stay as they are
     """
-    body: list[Equation] = []
-    for equation in program.equations:
-        stays = bool(equation.results) and equation.results[0] in stream_results
-        body += (equation,) if stays else _split(equation, parallelism) or (equation,)
-    return program.with_equations(body, program.outputs)
+    return replace_equations(program, lambda e: [] if is_among(e, stream_results) else _split(e, parallelism))
+
+
+def is_among(equation: Equation, values: Container[Var]) -> bool:
+    """Whether the first result of an equation is one of these values."""
+    return bool(equation.results) and equation.results[0] in values
 
 
 def _split(equation: Equation, parallelism: Parallelism) -> list[Equation]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Equation, Program, Var, replace_equations
 from rune.lowering.passes import Pass
 from rune.lowering.simplify.fold_constants import type_of_result
 from rune.ops.contraction import dot_general, free_axes
@@ -36,9 +36,7 @@ def repeated_products(program: Program) -> Program:
     if not any(equation.primitive is dot_general for equation in program.equations):
         return program
     values = _Values({}, {})
-    body = [new for equation in program.equations for new in values.once(equation)]
-    # A product becomes several equations, so equal lengths mean that nothing happened.
-    return program if len(body) == len(program.equations) else program.with_equations(body, program.outputs)
+    return replace_equations(program, values.once)
 
 
 class _Values:
