@@ -23,6 +23,7 @@ from typing import assert_never
 
 from rune import dims
 from rune.backends.cpu import conventions, kinds_of_calls, pulse, python_call
+from rune.backends.cpu.band import Band, items_of
 from rune.backends.cpu.costs import can_begin_anew, first_steps, steps_of_draft
 from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.entry import function_at
@@ -51,6 +52,7 @@ PART_COST = 1e8
 HEARD_COST = 1e7  # of a kernel after which signals are checked: some milliseconds
 # LLVM took 41 s for one function of 16,000 equations (decision 0043).
 MOST_STEPS = 32  # in one function, including those of its loops and branches
+Item = Step | Band
 Pulse = tuple[Value, Value | None]  # of a loop: the step of the next check, and the pulse's state
 _REGISTERS = (1, 2, 4, 8)  # bytes that one load and store can copy
 
@@ -63,9 +65,9 @@ def write_run(module: Module) -> None:
     module.add("void @run(ptr %words)", run.writer)
 
 
-def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
+def _parts(steps: Sequence[Item]) -> list[Sequence[Item]]:
     """The steps in groups that are not too long."""
-    groups: list[Sequence[Step]] = []
+    groups: list[Sequence[Item]] = []
     first, total = 0, 0
     for number, step in enumerate(steps):
         weight = _weight(step)
@@ -76,8 +78,10 @@ def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
     return [*groups, steps[first:]]
 
 
-def _weight(step: Step) -> int:
+def _weight(step: Item) -> int:
     """The number of steps that a step adds to a function, its inner ones included."""
+    if isinstance(step, Band):
+        return len(step.steps)  # the addresses of their slots
     inside = [sum(map(_weight, plan.steps)) for plan in inner_plans(step)]
     # Steps beyond the limit are called in groups, so each group counts as one step.
     return 1 + sum(n if n <= MOST_STEPS else -(-n // MOST_STEPS) for n in inside)
@@ -99,12 +103,13 @@ class _Steps:
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: in this function if they are few, else
         called."""
+        items = items_of(plan, self.host, self.kernels)
         # Functions of steps cannot see this function's registers.
-        if len(_parts(plan.steps)) > 1:
+        if len(_parts(items)) > 1:
             self.frame = self.frame_in_memory(plan)
-        self.row(plan.steps)
+        self.row(items)
 
-    def row(self, steps: Sequence[Step]) -> None:
+    def row(self, steps: Sequence[Item]) -> None:
         """Steps one after the other; very many of them in functions that call functions."""
         parts = _parts(steps)
         if len(parts) > MOST_STEPS:
@@ -129,7 +134,7 @@ class _Steps:
         words = in_memory(self.writer, [*values, frame.arena()])
         return Words(words, (len(plan.arguments), len(plan.results)), is_inner=True)
 
-    def call_steps(self, steps: Sequence[Step]) -> None:
+    def call_steps(self, steps: Sequence[Item]) -> None:
         """Write a function of these steps, and call it on the current frame."""
         frame = self.frame
         assert isinstance(frame, Words)
@@ -151,9 +156,11 @@ class _Steps:
         self.writer.do(self.failing)
         self.writer.label(good)
 
-    def step(self, step: Step) -> None:
+    def step(self, step: Item) -> None:
         """One step, timed if the plan has a clock."""
-        if self.host.clock is None or isinstance(step, Loop | Branch):
+        if isinstance(step, Band):
+            kinds_of_calls.bands().write_band(self, step)
+        elif self.host.clock is None or isinstance(step, Loop | Branch):
             self.write(step)
         else:
             self.host.clock.around(step, self.writer, self.write)
