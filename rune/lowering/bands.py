@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
 
 from rune import dims
 from rune.dims import Size
@@ -81,9 +80,11 @@ class Part:
         """Products of the batch; 0 for a kernel, or if each is very small."""
         if isinstance(self.work, KernelCode):
             return 0
-        sizes = [n for n in map(self.work.get, SIZES) if isinstance(n, int)]
-        is_known = len(sizes) == len(SIZES)
-        return sizes[0] if is_known and math.prod(sizes[1:]) >= LEAST_OPERATIONS else 0
+        # Of symbolic steps or offsets the code of a band has no values.
+        if not all(isinstance(n, int) for n in self.work.values()):
+            return 0
+        batch, *others = (n for n in map(self.work.get, SIZES) if isinstance(n, int))
+        return batch if math.prod(others) >= LEAST_OPERATIONS else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +216,14 @@ def divided(part: Part, entries: int) -> list[Use] | None:
     c, a, b = part.memory
     if part.batch != entries or not c.bytes:
         return None
-    sizes: dict[str, Any] = dict(part.work)
+    sizes = {name: n for name, n in part.work.items() if isinstance(n, int)}
     # Of elements, which are as large as those of C.
     counts = [x.bytes * entries * sizes["m"] * sizes["n"] // c.bytes for x in (a, b)]
     flags = [_is_by_batch(sizes, count, side) for count, side in zip(counts, ROLES, strict=True)]
     return [Use(c, True, True), Use(a, False, flags[0]), Use(b, False, flags[1])]
 
 
-def _is_by_batch(parameters: Mapping[str, Any], count: int, side: str) -> bool:
+def _is_by_batch(parameters: Mapping[str, int], count: int, side: str) -> bool:
     """Whether each product of a batch reads its own entry of an operand of so many elements."""
     batch, *roles = (digits_of(parameters, role) for role in ROLES[side])
     if not batch:  # dense

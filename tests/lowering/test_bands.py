@@ -102,14 +102,14 @@ def test_memory_that_overlaps_another_value_ends_a_band():
 
 
 def test_a_view_that_reads_its_own_entry_is_told_from_others():
-    whole = {"a_batch0": 4, "a_batch0_step": 4096, "a_rows0": 64, "a_rows0_step": 64}
-    whole |= {"a_inner0": 64, "a_inner0_step": 1, "a_offset": 0, "b_offset": 0}
-    whole |= {"b_batch0": 4, "b_batch0_step": 4096, "b_columns0": 64, "b_columns0_step": 1}
-    whole |= {"b_inner0": 64, "b_inner0_step": 64}
-    backwards = whole | {"a_batch0_step": -4096, "a_offset": 3 * 4096}
-    heads = whole | {"a_batch0_step": 64, "a_rows0_step": 256}
+    dense = {"a_batch0": 4, "a_batch0_step": 4096, "a_rows0": 64, "a_rows0_step": 64}
+    dense |= {"a_inner0": 64, "a_inner0_step": 1, "a_offset": 0, "b_offset": 0}
+    dense |= {"b_batch0": 4, "b_batch0_step": 4096, "b_columns0": 64, "b_columns0_step": 1}
+    dense |= {"b_inner0": 64, "b_inner0_step": 64}
+    backwards = dense | {"a_batch0_step": -4096, "a_offset": 3 * 4096}
+    heads = dense | {"a_batch0_step": 64, "a_rows0_step": 256}
 
-    flags = [[u.by_entry for u in divided(dot(2, 0, 1, SIZES | p), 4) or ()] for p in (whole, backwards, heads)]
+    flags = [[u.by_entry for u in divided(dot(2, 0, 1, SIZES | p), 4) or ()] for p in (dense, backwards, heads)]
     assert flags == [[True, True, True], [True, False, True], [True, False, True]]
 
 

@@ -15,8 +15,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from rune.backends.cpu import kinds_of_calls, pulse
+from rune.backends.cpu import pulse
 from rune.backends.cpu.band import Band, is_even
+from rune.backends.cpu.dots import write_entry
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import in_memory, read
 from rune.backends.cpu.host import Host
@@ -173,8 +174,7 @@ class _Entries:
             self.writer.do(f"call void @{identifier(kernel.name)}({operands}, {limits})")
         else:
             assert isinstance(step, Call)
-            write = kinds_of_calls.dots().write_entry
-            self.writer.count_up(begin, end, 1, lambda entry: write(self, step, entry))
+            self.writer.count_up(begin, end, 1, lambda entry: write_entry(self, step, entry))
 
     def bytes(self, slot: Slot) -> int:
         """Bytes of one entry of a slot [B]."""

@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -96,21 +96,21 @@ def write_product(run: Run, step: Call) -> None:
 
 def write_entry(run: Run, step: Call, entry: Value) -> None:
     """One product of a batch whose sizes are numbers."""
-    sizes: dict[str, Any] = dict(step.parameters)
+    sizes = {name: n for name, n in step.parameters if isinstance(n, int)}
     sides = zip("ab", ((sizes["m"], sizes["k"]), (sizes["k"], sizes["n"])), strict=True)
     places = [
         _place(entry, digits_of(sizes, f"{side}_batch") or ((sizes["batch"], math.prod(x)),)) for side, x in sides
     ]
     starts = [*_operands(run, step), run.pointer(step.outputs[0])]
     bytes = step.outputs[0].type.dtype.itemsize
-    moved = [
+    addresses = [
         run.writer.emit("ptr", f"getelementptr i8, ptr {start.text}, i64 {(place * bytes).text}")
         for start, place in zip(starts, (*places, entry * (sizes["m"] * sizes["n"])), strict=True)
     ]
     alone = {name: size for name, size in sizes.items() if "_batch" not in name} | {"batch": 1}
     if step.routine == STRIDED_DOT:
         alone |= {f"{side}_batch0{x}": number for side in "ab" for x, number in (("", 1), ("_step", 0))}
-    _call(run, replace(step, parameters=tuple(alone.items())), moved)
+    _call(run, replace(step, parameters=tuple(alone.items())), addresses)
 
 
 def _place(entry: Value, digits: Sequence[tuple[int, int]]) -> Value:

@@ -23,13 +23,14 @@ from typing import assert_never
 
 from rune import dims
 from rune.backends.cpu import conventions, kinds_of_calls, pulse, python_call
-from rune.backends.cpu.band import Band, items_of
+from rune.backends.cpu.band import Band
 from rune.backends.cpu.costs import can_begin_anew, first_steps, steps_of_draft
 from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, in_turn, read
 from rune.backends.cpu.host import ROUTINES
 from rune.backends.cpu.host_abi import GAVE_UP
+from rune.backends.cpu.items import Item, items_of
 from rune.backends.cpu.module import Module, task_name
 from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
@@ -52,7 +53,6 @@ PART_COST = 1e8
 HEARD_COST = 1e7  # of a kernel after which signals are checked: some milliseconds
 # LLVM took 41 s for one function of 16,000 equations (decision 0043).
 MOST_STEPS = 32  # in one function, including those of its loops and branches
-Item = Step | Band
 Pulse = tuple[Value, Value | None]  # of a loop: the step of the next check, and the pulse's state
 _REGISTERS = (1, 2, 4, 8)  # bytes that one load and store can copy
 
