@@ -9,6 +9,12 @@ from rune import locks
 
 
 @functools.cache
+def bands() -> ModuleType:
+    """Steps that run entry by entry: loaded for the first program that calls a product."""
+    return locks.load("rune.lowering.bands")
+
+
+@functools.cache
 def costs() -> ModuleType:
     """The model of costs: loaded for the first prediction."""
     return locks.load("rune.lowering.costs")

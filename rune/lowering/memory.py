@@ -26,6 +26,7 @@ from rune.core.sizes import SizeSource, size_sources
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import DimensionError
+from rune.lowering import late_modules
 from rune.lowering.arena import Block, Placement, aligned, live_peak, place, type_bytes
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernels import Choose, Invoke, KernelProgram, KernelStep, Repeat, Routine, Value, kernel_names
@@ -36,6 +37,8 @@ from rune.ops.loop import COUNTER
 from rune.records import dataclass
 
 Chain = list[Value]  # values that use one piece of memory in turn
+Ranges = dict[Value, tuple[int, int]]  # the first and the last step of a value
+PRODUCTS = ("dot", "strided_dot")  # the routines with which bands begin (bands.py)
 
 
 def plan_memory(
@@ -56,8 +59,8 @@ Heirs = Mapping[int, tuple[int, ...]]  # per donated argument, the results that 
 def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, heirs: Heirs) -> Plan:
     """The plan, without the sources of its sizes."""
     within = _all_within(program, codes, target)
-    ranges = live_ranges(program, within)
-    pairs = _in_place(program, codes, within, ranges, heirs)
+    ranges, turns = _ranges(program, codes, live_ranges(program, within))
+    pairs = _in_place(program, codes, within, turns, heirs)
     donations = _donations(program, ranges, pairs, heirs)
     chains = _chains(program, ranges, pairs)
     donors = {program.outputs[r]: program.inputs[a] for a, r in donations}
@@ -189,7 +192,7 @@ def _arena(plans: Iterable[Plan], numbers: Iterator[int]) -> Value | None:
 # --- live ranges ------------------------------------------------------------------------------
 
 
-def live_ranges(program: KernelProgram, within: Mapping[int, Within] | None = None) -> dict[Value, tuple[int, int]]:
+def live_ranges(program: KernelProgram, within: Mapping[int, Within] | None = None) -> Ranges:
     """For every value, the first step that writes it (-1: an input) and the last that uses it."""
     ranges = {v: (-1, -1) for v in program.inputs}
     for number, step in enumerate(program.steps):
@@ -203,6 +206,15 @@ def live_ranges(program: KernelProgram, within: Mapping[int, Within] | None = No
         # Results live to the end, one step beyond the last.
         ranges[value] = (ranges.get(value, (end, 0))[0], end)
     return ranges
+
+
+def _ranges(program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Ranges) -> tuple[Ranges, Ranges]:
+    """Live ranges for placing values, and for results that take over memory: wider in bands."""
+    if not any(isinstance(step, Routine) and step.routine in PRODUCTS for step in program.steps):
+        return ranges, ranges
+    bands = late_modules.bands()
+    known = bands.bands_of_program(program, codes)
+    return bands.widened(ranges, known), bands.in_turn(ranges, known)
 
 
 def _in_place(

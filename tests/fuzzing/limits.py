@@ -99,6 +99,9 @@ PRODUCTS = (
         DIVISORS=(0,),
     ),
     *_limits("lowering.kernelize.feed_products", FEWEST=(1,)),
+    *_limits("lowering.bands", LEAST_BYTES=(0,), LEAST_OPERATIONS=(0,), MOST_STEPS=(2, 3, 24)),
+    *_limits("backends.cpu.band", UNEVEN=(100.0,)),
+    *_limits("backends.cpu.bands", BLOCK_BYTES=(1, 64), PART_OPERATIONS=(1, 1 << 31)),
 )
 CONVOLUTIONS = (
     *_limits("ops.conv_expansion", FEW=(0, 64), PHASES=(1, 64)),

@@ -5,8 +5,10 @@ Small products of a draft are functions of its module (gemm/small.py); others ar
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -89,8 +91,36 @@ def write_product(run: Run, step: Call) -> None:
     if small is not None:
         _call_small(run, step, small)
     else:
-        extras = _flags(run, step) if step.routine == DOT else [_walk_words(run, step)]
-        _call(run, step, _address(run.module.host.libraries, step.routine), extras)
+        _call(run, step, [*_operands(run, step), run.pointer(step.outputs[0])])
+
+
+def write_entry(run: Run, step: Call, entry: Value) -> None:
+    """One product of a batch whose sizes are numbers."""
+    sizes = {name: n for name, n in step.parameters if isinstance(n, int)}
+    sides = zip("ab", ((sizes["m"], sizes["k"]), (sizes["k"], sizes["n"])), strict=True)
+    places = [
+        _place(entry, digits_of(sizes, f"{side}_batch") or ((sizes["batch"], math.prod(x)),)) for side, x in sides
+    ]
+    starts = [*_operands(run, step), run.pointer(step.outputs[0])]
+    bytes = step.outputs[0].type.dtype.itemsize
+    addresses = [
+        run.writer.emit("ptr", f"getelementptr i8, ptr {start.text}, i64 {(place * bytes).text}")
+        for start, place in zip(starts, (*places, entry * (sizes["m"] * sizes["n"])), strict=True)
+    ]
+    alone = {name: size for name, size in sizes.items() if "_batch" not in name} | {"batch": 1}
+    if step.routine == STRIDED_DOT:
+        alone |= {f"{side}_batch0{x}": number for side in "ab" for x, number in (("", 1), ("_step", 0))}
+    _call(run, replace(step, parameters=tuple(alone.items())), addresses)
+
+
+def _place(entry: Value, digits: Sequence[tuple[int, int]]) -> Value:
+    """The sum of the digits of an entry, innermost first, times their steps."""
+    place, index = entry.like(0), entry
+    for number, (size, step) in enumerate(digits, 1):
+        is_last = number == len(digits)
+        place = place + (index if is_last else index.binary("urem", index, size)) * step
+        index = index if is_last else index.binary("udiv", index, size)
+    return place
 
 
 def _call_small(run: Run, step: Call, small: Small) -> None:
@@ -129,12 +159,15 @@ def _walk_words(run: Run, step: Call) -> Value:
     return words
 
 
-def _call(run: Run, step: Call, address: Address, extras: list[Value]) -> None:
+def _call(run: Run, step: Call, pointers: Sequence[Value]) -> None:
+    """Call the routine on A, B and C."""
+    address = _address(run.module.host.libraries, step.routine)
+    extras = _flags(run, step) if step.routine == DOT else [_walk_words(run, step)]
     parameters = dict(step.parameters)
     sizes = [_as_size(parameters[x]) for x in SIZES]
     watch = run.watch(dims.product(sizes))
     extents = map(run.size, sizes)
-    operands_and_sizes = [*_operands(run, step), run.pointer(step.outputs[0]), *extents, *extras, watch.pointer]
+    operands_and_sizes = [*pointers, *extents, *extras, watch.pointer]
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [_product(step)])} to ptr)"
     run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in operands_and_sizes)})")
     watch.close()

@@ -10,6 +10,12 @@ from rune import locks
 
 
 @functools.cache
+def bands() -> ModuleType:
+    """Steps that run entry by entry."""
+    return locks.load("rune.backends.cpu.bands")
+
+
+@functools.cache
 def dots() -> ModuleType:
     """Matrix products."""
     return locks.load("rune.backends.cpu.dots")

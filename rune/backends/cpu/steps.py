@@ -23,12 +23,14 @@ from typing import assert_never
 
 from rune import dims
 from rune.backends.cpu import conventions, float_mode, kinds_of_calls, pulse, python_call
+from rune.backends.cpu.band import Band
 from rune.backends.cpu.costs import can_begin_anew, first_steps, steps_of_draft
 from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, in_turn, read
 from rune.backends.cpu.host import ROUTINES
 from rune.backends.cpu.host_abi import GAVE_UP
+from rune.backends.cpu.items import Item, items_of
 from rune.backends.cpu.module import Module, task_name
 from rune.backends.cpu.watch import Watch, is_long, is_over, new_watch
 from rune.core.types import ArrayType
@@ -79,9 +81,9 @@ def _in_flushing_mode() -> Writer:
     return writer
 
 
-def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
+def _parts(steps: Sequence[Item]) -> list[Sequence[Item]]:
     """The steps in groups that are not too long."""
-    groups: list[Sequence[Step]] = []
+    groups: list[Sequence[Item]] = []
     first, total = 0, 0
     for number, step in enumerate(steps):
         weight = _weight(step)
@@ -92,8 +94,10 @@ def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
     return [*groups, steps[first:]]
 
 
-def _weight(step: Step) -> int:
+def _weight(step: Item) -> int:
     """The number of steps that a step adds to a function, its inner ones included."""
+    if isinstance(step, Band):
+        return len(step.steps)  # the addresses of their slots
     inside = [sum(map(_weight, plan.steps)) for plan in inner_plans(step)]
     # Steps beyond the limit are called in groups, so each group counts as one step.
     return 1 + sum(n if n <= MOST_STEPS else -(-n // MOST_STEPS) for n in inside)
@@ -115,12 +119,13 @@ class _Steps:
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: in this function if they are few, else
         called."""
+        items = items_of(plan, self.host, self.kernels)
         # Functions of steps cannot see this function's registers.
-        if len(_parts(plan.steps)) > 1:
+        if len(_parts(items)) > 1:
             self.frame = self.frame_in_memory(plan)
-        self.row(plan.steps)
+        self.row(items)
 
-    def row(self, steps: Sequence[Step]) -> None:
+    def row(self, steps: Sequence[Item]) -> None:
         """Steps one after the other; very many of them in functions that call functions."""
         parts = _parts(steps)
         if len(parts) > MOST_STEPS:
@@ -145,7 +150,7 @@ class _Steps:
         words = in_memory(self.writer, [*values, frame.arena()])
         return Words(words, (len(plan.arguments), len(plan.results)), is_inner=True)
 
-    def call_steps(self, steps: Sequence[Step]) -> None:
+    def call_steps(self, steps: Sequence[Item]) -> None:
         """Write a function of these steps, and call it on the current frame."""
         frame = self.frame
         assert isinstance(frame, Words)
@@ -167,9 +172,11 @@ class _Steps:
         self.writer.do(self.failing)
         self.writer.label(good)
 
-    def step(self, step: Step) -> None:
+    def step(self, step: Item) -> None:
         """One step, timed if the plan has a clock."""
-        if self.host.clock is None or isinstance(step, Loop | Branch):
+        if isinstance(step, Band):
+            kinds_of_calls.bands().write_band(self, step)
+        elif self.host.clock is None or isinstance(step, Loop | Branch):
             self.write(step)
         else:
             self.host.clock.around(step, self.writer, self.write)

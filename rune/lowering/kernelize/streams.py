@@ -83,7 +83,8 @@ class Streams:
 def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
     """The program with factors moved out of sums, and its streams; itself if it has no stream."""
     if not cost.computes_again(target):
-        return program, Streams()
+        # Scores are stored, but quotients cost as much there as exponentials.
+        return multiply_by_reciprocals(program, find_components(program)), Streams()
     components = find_components(program)
     if not components:
         return program, Streams()

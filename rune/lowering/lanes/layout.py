@@ -39,10 +39,14 @@ class Unit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A range of units; borders between cores should be multiples of `grain`."""
+    """A range of units; borders between cores should be multiples of `grain`.
+
+    outer: points of the leading axes whose order the range keeps
+    """
 
     unit: Unit
     range: Size
+    outer: Size
     grain: int = 1
 
 
@@ -82,17 +86,20 @@ def layout(code: KernelCode, vector_bytes: int) -> Layout:
 def division(grid: Sequence[For], transposition: Transposition | None, lanes: int) -> Division:
     """How cores divide a grid, whose last axis may be transposed by tiles."""
     if not grid:
-        return Division(Unit.GRID, 1)
+        return Division(Unit.GRID, 1, 1)
     rows, last = [loop.extent for loop in grid[:-1]], grid[-1].extent
     if not rows:
-        return Division(Unit.LINE, last, lanes)
+        return Division(Unit.LINE, last, last, lanes)
     if transposition is not None:
         # A row of tiles is as wide as the last axis, so only the other axis counts tiles.
         tiles = (transposition.axis.extent + (lanes - 1)) // lanes
-        return Division(Unit.TILES, product(loop.extent for loop in transposition.others(grid)) * tiles)
+        others = product(loop.extent for loop in transposition.others(grid))
+        outer = product(loop.extent for loop in grid[: grid.index(transposition.axis)])
+        return Division(Unit.TILES, others * tiles, outer)
     if isinstance(last, int) and last < LONG_AXIS:
-        return Division(Unit.ROW, product(rows))
-    return Division(Unit.POINT, product((*rows, last)), lanes)
+        return Division(Unit.ROW, product(rows), product(rows))
+    points = product((*rows, last))
+    return Division(Unit.POINT, points, points, lanes)
 
 
 __all__ = ["Division", "Layout", "Unit", "division", "layout"]

@@ -198,11 +198,11 @@ def test_long_bodies_without_branches_are_heavy():
 @pytest.mark.parametrize(
     ("extents", "expected"),
     [
-        ((), Division(Unit.GRID, 1)),
-        ((100,), Division(Unit.LINE, 100, 16)),
-        ((3, 100), Division(Unit.ROW, 3)),
-        ((3, 5, 2047), Division(Unit.ROW, 15)),
-        ((3, 2048), Division(Unit.POINT, 6144, 16)),
+        ((), Division(Unit.GRID, 1, 1)),
+        ((100,), Division(Unit.LINE, 100, 100, 16)),
+        ((3, 100), Division(Unit.ROW, 3, 3)),
+        ((3, 5, 2047), Division(Unit.ROW, 15, 15)),
+        ((3, 2048), Division(Unit.POINT, 6144, 6144, 16)),
     ],
     ids=str,
 )
@@ -223,5 +223,5 @@ def test_cores_share_rows_of_tiles_where_an_array_is_transposed():
           for i in 40 grid { for j in 100 grid { store y[100*i + j] = x[40*j + i] } }
         }""")
 
-    # 40 rows are three times 16, the last of them partly.
-    assert layout(code, 64).division == Division(Unit.TILES, 3)
+    # 40 rows are three times 16, the last of them partly; no axis comes before them.
+    assert layout(code, 64).division == Division(Unit.TILES, 3, 1)

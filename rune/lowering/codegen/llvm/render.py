@@ -40,7 +40,8 @@ MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
 class Rendered:
     """A kernel as text. `range` many units may be split; one takes about `unit_cost` instructions.
 
-    Chunk borders should be multiples of `grain`.
+    Chunk borders should be multiples of `grain`. Equal parts of the grid's leading axes are equal
+    parts of the range, if `outer` is a multiple of their number.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Rendered:
     range: Size
     unit_cost: float
     grain: int
+    outer: Size
 
 
 def render(code: KernelCode, machine: Machine) -> Rendered:
@@ -68,7 +70,7 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     units = lanes.division
     # The cost is that of the whole grid, and callers want it per unit.
     unit_cost = lanes.cost / trip_count(units.range)
-    return Rendered(code.name, text, frozenset(writer.declarations), units.range, unit_cost, units.grain)
+    return Rendered(code.name, text, frozenset(writer.declarations), units.range, unit_cost, units.grain, units.outer)
 
 
 def _used_often(parts: Sequence[Expr]) -> frozenset[str]:
