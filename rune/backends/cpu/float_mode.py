@@ -49,3 +49,14 @@ def flushing(value: Value) -> Value:
 def keeping(value: Value) -> Value:
     """The mode in which denormal numbers are numbers."""
     return value & ~_FLUSHES
+
+
+def flushing_call(function: str) -> Writer:
+    """The body of a function of words: a call of another one, while denormal numbers are 0."""
+    writer = Writer(block="start")
+    before = mode(writer)
+    set_mode(writer, flushing(before))
+    writer.do(f"call void @{function}(ptr %words)")
+    set_mode(writer, before)
+    writer.do("ret void")
+    return writer

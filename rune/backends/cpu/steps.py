@@ -65,20 +65,9 @@ def write_run(module: Module) -> None:
     if module.host.flushes:
         # Not inlined: LLVM moves arithmetic beyond a change of the mode.
         module.add("internal void @run.flushing(ptr %words) noinline", run.writer)
-        module.add("void @run(ptr %words)", _in_flushing_mode())
+        module.add("void @run(ptr %words)", float_mode.flushing_call("run.flushing"))
     else:
         module.add("void @run(ptr %words)", run.writer)
-
-
-def _in_flushing_mode() -> Writer:
-    """The body of @run where denormal numbers are 0."""
-    writer = Writer(block="start")
-    mode = float_mode.mode(writer)
-    float_mode.set_mode(writer, float_mode.flushing(mode))
-    writer.do("call void @run.flushing(ptr %words)")
-    float_mode.set_mode(writer, mode)
-    writer.do("ret void")
-    return writer
 
 
 def _parts(steps: Sequence[Item]) -> list[Sequence[Item]]:
