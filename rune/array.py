@@ -414,11 +414,9 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         contents = self.numpy()
         return stored_words(contents) if self.type.dtype in dtypes.KEYS else contents
 
-    def __copy__(self) -> Array:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Array:
-        return self
+    def copy(self) -> Array:
+        """Another array with the same contents, which outlives the donation of this one."""
+        return Array(self.buffer, self.type, self.place)
 
     def __reduce__(self) -> tuple:
         return _unpickle, (self.numpy(), self.type, stored(self.sharding))

@@ -53,7 +53,8 @@ def astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: str
     """The elements converted to `dtype` (on a device); float to integer saturates."""
     if device is not None:
         return namespace().astype(self, dtype, copy=copy, device=device)
-    return c.astype(self, dtypes.as_dtype(float if dtype is None else dtype))
+    out = c.astype(self, dtypes.as_dtype(float if dtype is None else dtype))
+    return c.distinct(out, self) if copy else out
 
 
 def reshape(
@@ -66,7 +67,7 @@ def reshape(
 
 def ravel(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """The elements along one axis."""
-    return reshape(self, -1, order=order, out_sharding=out_sharding)
+    return c.distinct(reshape(self, -1, order=order, out_sharding=out_sharding), self)
 
 
 def to_device(self: Array, device: str | Device | None, *, stream: object = None) -> Array:

@@ -158,7 +158,8 @@ def resize(
 
     Shapes: image [N1, …, ND] -> shape, of D sizes.
     Types:  of `image` for "nearest"; else its floating dtype, integers as float32.
-    Errors: ShapeError if `shape` has another rank; ArgumentError for an unknown method.
+    Errors: ShapeError if `shape` has another rank or an axis without pixels is enlarged;
+            ArgumentError for an unknown method.
     Source: Keys 1981; Turkowski 1990, Filters for Common Resampling Tasks, in Graphics Gems.
 
     >>> import rune, rune.numpy as rnp
@@ -168,6 +169,8 @@ def resize(
     x, sizes = _image("resize", image, shape)
     how = _method("resize", method)
     axes = [k for k in range(x.ndim) if x.shape[k] != sizes[k]]
+    if any(x.shape[k] == 0 for k in axes):
+        raise ShapeError(f"resize: cannot enlarge {x.type} to {tuple(sizes)} (an axis has no pixels)")
     if how is ResizeMethod.NEAREST:
         for k in axes:
             x = rnp.take(x, _nearest(int(x.shape[k]), sizes[k]), axis=k)

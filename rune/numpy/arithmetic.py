@@ -227,7 +227,7 @@ def _reciprocal(x: Array) -> Array:
 
 
 positive = _unary(
-    "positive", lambda x: x, "x itself.", "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)", _KEPT
+    "positive", lambda x: x.copy(), "x itself.", "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)", _KEPT
 )
 negative = same_dtype("negative", ROWS["neg"], _NO_BOOLS)
 absolute = _unary(
@@ -312,7 +312,7 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     Array([1, 1, 2, 2], i32[4], cpu:0)
     """
     if min is None and max is None:
-        return value("clip", arr)
+        return c.distinct(value("clip", arr), arr)
     return c.clip(arr, min, max) if min is None or max is None else _between(arr, min, max)
 
 

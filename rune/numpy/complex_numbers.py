@@ -34,7 +34,7 @@ def real(val: ArrayLike, /) -> Array:
     >>> rnp.real(rnp.array([1 + 2j, 3j]))
     Array([1., 0.], f32[2], cpu:0)
     """
-    return c.real(value("real", val))
+    return c.distinct(c.real(value("real", val)), val)
 
 
 def imag(val: ArrayLike, /) -> Array:
@@ -61,7 +61,7 @@ def conj(x: ArrayLike, /) -> Array:
     >>> rnp.conj(rnp.array([1 + 2j]))
     Array([1.-2.j], c64[1], cpu:0)
     """
-    return c.conj(value("conj", x))
+    return c.distinct(c.conj(value("conj", x)), x)
 
 
 conjugate = conj

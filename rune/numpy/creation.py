@@ -45,6 +45,7 @@ def array(
 ) -> Array:
     """An array from nested lists, NumPy data, scalars, arrays or traced values.
 
+    copy: whether an array that is passed gives another one, which outlives its donation.
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: those of the data, with axes of size 1 in front up to ndmin.
     Types:  32-bit without a dtype; an explicit 64-bit dtype is honoured. In lists, Python numbers
@@ -58,6 +59,7 @@ def array(
     """
     refuse_order("array", order)
     out = _from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
+    out = c.distinct(out, object) if copy else out
     missing = ndmin - type_of(out).ndim
     out = out if missing <= 0 else c.expand_dims(out, tuple(range(missing)))
     return laid_out(placed(out, device), out_sharding)
@@ -86,12 +88,11 @@ def asarray(
     """
     if copy is False and not _is_kept(a, dtype):
         raise ArgumentError(f"asarray: cannot keep copy=False ({type(a).__name__} is copied)")
-    out = array(a, dtype, order=order, device=device)
-    return laid_out(ops.convert(out, dtype=type_of(out).dtype) if copy and out is a else out, out_sharding)
+    return laid_out(array(a, dtype, bool(copy), order, device=device), out_sharding)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """`a` as an array with its own memory.
+    """Another array with the contents of `a`, which outlives the donation of `a`.
 
     Shapes: any, unchanged. Types: that of `a`.
     Errors: DtypeError if an argument is not an array.

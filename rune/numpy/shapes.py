@@ -58,7 +58,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
     >>> rnp.ravel(rnp.zeros((2, 1)))
     Array([0., 0.], f32[2], cpu:0)
     """
-    return laid_out(reshape(a, -1, order), out_sharding)
+    return c.distinct(laid_out(reshape(a, -1, order), out_sharding), a)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -112,7 +112,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     >>> rnp.swapaxes(rnp.zeros((2, 3, 4)), 0, -1).shape
     (4, 3, 2)
     """
-    return c.swapaxes(value("swapaxes", a), axis1, axis2)
+    return c.distinct(c.swapaxes(value("swapaxes", a), axis1, axis2), a)
 
 
 @tiered
@@ -135,7 +135,7 @@ def moveaxis(a: object, source: Any, destination: Any) -> Array:
     order = [i for i in range(ndim) if i not in origins]
     for place, origin in sorted(zip(places, origins, strict=True)):
         order.insert(place, origin)
-    return c.transpose(x, order)
+    return c.distinct(c.transpose(x, order), a)
 
 
 @tiered
@@ -229,11 +229,11 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """
     arrays = [value("broadcast_arrays", x) for x in args]
     shape = broadcast_shapes(*(type_of(x).shape for x in arrays))
-    return [promote.broadcast_to("broadcast_arrays", x, shape) for x in arrays]
+    return [c.distinct(promote.broadcast_to("broadcast_arrays", x, shape), x) for x in arrays]
 
 
 def _at_least(name: str, arrays: Sequence[ArrayLike], spread: Any) -> Any:
-    spread_arrays = [spread(value(name, x)) for x in arrays]
+    spread_arrays = [c.distinct(spread(value(name, x)), x) for x in arrays]
     return spread_arrays[0] if len(spread_arrays) == 1 else spread_arrays
 
 
@@ -397,7 +397,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     """
     x = value("roll", a)
     if axis is None:
-        return c.reshape(roll(c.reshape(x, -1), shift, 0), type_of(x).shape)
+        return c.distinct(c.reshape(roll(c.reshape(x, -1), shift, 0), type_of(x).shape), a)
     axes = c.entries(axis)
     shifts = _shifts(shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
@@ -406,7 +406,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     spread = [v * count if len(v) == 1 else v for v in (shifts, tuple(axes))]
     for by, at in zip(*spread, strict=True):
         x = _rolled(x, by, c.normalised_axis("roll", at, type_of(x)))
-    return x
+    return c.distinct(x, a)
 
 
 def _shifts(shift: object) -> tuple[Any, ...]:

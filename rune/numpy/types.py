@@ -250,7 +250,7 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: str | Dev
     Array([   1, -128], i8[2], cpu:0)
     """
     array = c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
-    return placed(array, device)
+    return c.distinct(placed(array, device), x) if copy else placed(array, device)
 
 
 def shape(a: ArrayLike) -> tuple:

@@ -246,6 +246,11 @@ def _require_numbers(name: str, x: Operand) -> None:
     f.require(name, dtypes.ANY, "numeric", type_of(x))
 
 
+def distinct(out: Any, x: object) -> Any:
+    """`out`, or a copy of it if it is `x` itself: results outlive the donation of an operand."""
+    return out.copy() if out is x else out
+
+
 def real(x: Operand) -> Any:
     """The real part; a real value unchanged."""
     _require_numbers("real", x)

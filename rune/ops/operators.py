@@ -217,7 +217,7 @@ class Operators:
     @property
     def real(self) -> Self:
         """The real part."""
-        return c.real(self)
+        return c.distinct(c.real(self), self)
 
     @property
     def imag(self) -> Self:
@@ -273,7 +273,7 @@ class Operators:
         return neg(self)
 
     def __pos__(self) -> Self:
-        return self
+        return self.copy()
 
     def __abs__(self) -> Self:
         return c.absolute(self)
@@ -315,13 +315,19 @@ class Operators:
 
     def conj(self) -> Self:
         """The complex conjugate."""
-        return c.conj(self)
+        return c.distinct(c.conj(self), self)
 
     conjugate = conj
 
     def copy(self) -> Self:
-        """The array itself: arrays are immutable."""
+        """A traced value itself; of an array, another one, which outlives its donation."""
         return self
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.copy()
 
     def __contains__(self, element: object) -> bool:
         return bool(st.any(self == element))

@@ -15,20 +15,34 @@ import pytest
 
 import rune
 from rune.ops import updates
-from tests.as_jax.hunt.answers import Answered
-from tests.as_jax.hunt.beside import differences, report
+from tests.as_jax.hunt.answers import Answered, as_one, step_by_step
+from tests.as_jax.hunt.beside import coarsest, difference, differences, report
+from tests.as_jax.hunt.draw import draw
 from tests.as_jax.hunt.stored import stored
+from tests.as_jax.hunt.structures import structure
 from tests.fuzzing.planted import FAULTS
 from tests.support.sampling import IS_WHOLE
 
 EVERY = 1 if IS_WHOLE else 10
 STORED = {a.program.seed: a for a in stored()}
+NESTED = (20_001, 20_002, 20_004, 20_005, 20_007, 20_008)  # two thirds of a second each
 Fault = Callable[[], AbstractContextManager[Any]]
 
 
 @pytest.mark.parametrize("seed", list(STORED)[::EVERY])
 def test_a_program_of_a_hunt_answers_as_jax_does(seed: int):
     assert report(differences(STORED[seed])) == ""
+
+
+@pytest.mark.parametrize("seed", NESTED)
+def test_blocks_in_blocks_mean_the_same_in_one_program(seed: int):
+    program = draw(seed, structure)
+    expected, actual = step_by_step(program, program.arguments), as_one(program)
+
+    for statement in program.statements:
+        for name in statement.names:
+            unit = coarsest(program, statement)
+            assert difference(expected[name], actual[name], statement, unit) == "", program.source()
 
 
 def _clipped_writes() -> AbstractContextManager[Any]:

@@ -99,6 +99,8 @@ def test_an_image_without_pixels_can_be_requested(method: str):
 
 REFUSALS = {
     "another rank": (ShapeError, lambda: resize(rnp.ones((3, 3)), (3,), "linear")),
+    "no pixels": (ShapeError, lambda: resize(rnp.ones((3, 0)), (3, 7), "linear")),
+    "no pixels, the nearest": (ShapeError, lambda: resize(rnp.ones((0, 2)), (3, 2), "nearest")),
     "a negative size": (ShapeError, lambda: resize(rnp.ones(3), (-3,), "linear")),
     "an unknown name": (ArgumentError, lambda: resize(rnp.ones(3), (3,), "magic")),
     "a number for a method": (ArgumentError, lambda: resize(rnp.ones(3), (3,), 1)),  # type: ignore[arg-type]

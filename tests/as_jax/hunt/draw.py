@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import ml_dtypes
 import numpy as np
 
 from tests.as_jax.hunt.functions import transformed_function
+from tests.as_jax.hunt.structures import structure
 from tests.as_jax.hunt.tables import KINDS, SMOOTH
 from tests.as_jax.hunt.text import Program
 from tests.as_jax.hunt.writer import Type, Writer
@@ -19,8 +22,17 @@ HALVES = ("float16", "bfloat16", "complex64")
 MANNERS = ("smooth", "whole", "hard", "ties", "wide")
 
 
-def draw(seed: int) -> Program:
-    """The program of a seed; it may have no statements."""
+def _grow(w: Writer, is_smooth: bool) -> None:
+    if w.chance(0.3):
+        structure(w, is_smooth)
+    elif w.chance(0.5 if is_smooth else 0.2):
+        transformed_function(w, is_smooth)
+    else:
+        w.add_of(SMOOTH if is_smooth and w.chance(0.3) else KINDS)
+
+
+def draw(seed: int, grow: Callable[[Writer, bool], object] = _grow) -> Program:
+    """The program of a seed; it may have no statements. grow: adds a statement, or does not."""
     rng = np.random.default_rng(seed)
     x64, is_smooth = seed % 5 == 0, seed % 2 == 0
     w = Writer(rng, x64)
@@ -29,18 +41,11 @@ def draw(seed: int) -> Program:
         w.values |= {name: Type(x.shape, x.dtype) for name, x in arguments.items()}
         length = 2 + w.below(4)
         for _ in range(4 * length):
-            _grow(w, is_smooth)
+            grow(w, is_smooth)
             if len(w.statements) >= length:
                 break
     read = {n for s in w.statements for n in s.operands}
     return Program(seed, {n: x for n, x in arguments.items() if n in read}, tuple(w.statements), x64)
-
-
-def _grow(w: Writer, is_smooth: bool) -> None:
-    if w.chance(0.5 if is_smooth else 0.2):
-        transformed_function(w, is_smooth)
-    else:
-        w.add_of(SMOOTH if is_smooth and w.chance(0.3) else KINDS)
 
 
 def _arguments(w: Writer, is_smooth: bool) -> dict[str, np.ndarray]:

@@ -46,8 +46,9 @@ def smooth(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: floating(function(*args))
 
 
-def flat(leaves: Sequence[Any]) -> Any:
+def flat(tree: Any) -> Any:
     """All leaves as one vector of floats, with both parts of complex ones."""
+    leaves = map(jnp.asarray, jax.tree.leaves(tree))
     parts = [p for y in leaves for p in ((y.real, y.imag) if jnp.iscomplexobj(y) else (y,))]
     return jnp.concatenate([jnp.ravel(p).astype(float) for p in parts])
 
@@ -56,6 +57,28 @@ def onto(carry: Any, tree: Any) -> Any:
     """The carry plus a number computed from the tree; its shape and dtype are unchanged."""
     move = sum((jnp.tanh(jnp.mean(y.astype(float))) for y in floating(tree) if y.size), start=jnp.zeros((), float))
     return (carry * 0.5 + move).astype(carry.dtype)
+
+
+def leaf(tree: Any, number: int) -> Any:
+    """One of the leaves as an array."""
+    leaves = jax.tree.leaves(tree)
+    return jnp.asarray(leaves[number % len(leaves)])
+
+
+def carried(carry: Any, value: Any) -> Any:
+    """The value as the next carry: with its shape and dtype, and between -9 and 9."""
+    return _fitted(carry, value, lambda y: jnp.clip(y, 0 if y.dtype.kind == "u" else -9, 9))
+
+
+def turned(carry: Any, value: Any) -> Any:
+    """The same for carries that have derivatives."""
+    return _fitted(carry, value, lambda y: 0.5 * carry + jnp.tanh(y))
+
+
+def _fitted(carry: Any, value: Any, bounded: Callable[[Any], Any]) -> Any:
+    c, y = jnp.asarray(carry), jnp.real(jnp.asarray(value))
+    y = y if y.shape == c.shape else jnp.broadcast_to(jnp.sum(y), c.shape)
+    return (y if y.dtype == bool else bounded(y)).astype(c.dtype)
 
 
 def with_own_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,6 +112,9 @@ NAMES: Mapping[str, Any] = {
     "scalar": scalar,
     "smooth": smooth,
     "flat": flat,
+    "leaf": leaf,
+    "carried": carried,
+    "turned": turned,
     "onto": onto,
     "with_own_jvp": with_own_jvp,
     "with_own_vjp": with_own_vjp,

@@ -1,0 +1,92 @@
+"""A copy of an array, and what a function returns without computing, outlive its donation.
+
+The functions are those that answer with an array of their own in jax 0.10.2. The copy may share
+the memory of the original, which donation then leaves alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy.copy": copy.copy,
+    "copy.deepcopy": copy.deepcopy,
+    "a dict, copied deeply": lambda x: copy.deepcopy({"x": x})["x"],
+    "array": rnp.array,
+    "asarray(copy=True)": lambda x: rnp.asarray(x, copy=True),
+    "copy": rnp.copy,
+    "x.copy": lambda x: x.copy(),
+    "astype(copy=True)": lambda x: x.astype(x.dtype, copy=True),
+    "x.flatten": lambda x: x.flatten(),
+    "ravel": rnp.ravel,
+    "x.real": lambda x: x.real,
+    "real": rnp.real,
+    "conj": rnp.conj,
+    "x.conj": lambda x: x.conj(),
+    "positive": rnp.positive,
+    "+x": lambda x: +x,
+    "clip": rnp.clip,
+    "roll by 0": lambda x: rnp.roll(x, 0),
+    "swapaxes of one axis": lambda x: rnp.swapaxes(x, 0, 0),
+    "moveaxis to its place": lambda x: rnp.moveaxis(x, 0, 0),
+    "atleast_1d": rnp.atleast_1d,
+    "hstack": lambda x: rnp.hstack([x]),
+    "broadcast_arrays": lambda x: rnp.broadcast_arrays(x, x)[0],
+}
+SIZES = (8, 1 << 20)  # NumPy's own allocation, and a recycled block
+DEVICES = [d.name for d in rune.devices() if d.name.startswith(("cpu", "opencl", "reference"))]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_outlives_the_donation_of_the_original(name: str, size: int, device: str):
+    numbers = np.arange(size, dtype=np.float32)
+    x = rune.device_put(numbers * 1, device)
+    duplicate = COPIES[name](x)
+
+    successor = rune.jit(lambda x: x + 1, donate_argnums=0)(x)
+
+    assert x.is_deleted()
+    np.testing.assert_array_equal(duplicate, numbers)
+    np.testing.assert_array_equal(successor, numbers + 1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", SIZES)
+def test_an_array_outlives_the_donation_of_its_copy(size: int, device: str):
+    numbers = np.arange(size, dtype=np.float32)
+    x = rune.device_put(numbers * 1, device)
+
+    successor = rune.jit(lambda x: x.at[0].set(7.0), donate_argnums=0)(x.copy())
+
+    np.testing.assert_array_equal(x, numbers)
+    assert float(successor[0]) == 7.0
+
+
+def test_a_target_network_is_read_after_the_parameters_were_donated():
+    parameters = {"w": rnp.arange(3.0) + 1, "b": rnp.zeros(())}
+    target = rune.tree.map(lambda x: x.copy(), parameters)
+    step = rune.jit(lambda p: rune.tree.map(lambda x: x * 2 + 1, p), donate_argnums=0)
+
+    parameters = step(step(parameters))
+
+    np.testing.assert_array_equal(target["w"], [1, 2, 3])
+    np.testing.assert_array_equal(parameters["w"], [7, 11, 15])
+
+
+def test_a_random_key_is_copied():
+    key = rune.random.key(7)
+    duplicate = copy.deepcopy(key)
+
+    key.delete()
+
+    assert rune.random.key_data(duplicate).tolist() == [0, 7]
