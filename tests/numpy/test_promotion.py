@@ -332,3 +332,10 @@ def test_with_truncated_dtypes_no_two_types_of_32_bits_promote_to_64(first: np.d
 
     with rune.configure(wide_dtypes="truncated"):
         assert (rnp.ones(1, first) + rnp.ones(1, second)).dtype == dtypes.canonicalize_dtype(wide)
+
+
+@pytest.mark.parametrize("others", [(), (None,), (np.int32,), ("bfloat16",), (True,), (2,), (2.0,)])
+def test_none_promotes_as_the_default_floating_dtype(others: tuple[Any, ...]):
+    assert rnp.result_type(None, *others) == np.float32
+    with rune.enable_x64():
+        assert rnp.result_type(*others, None) == np.float64

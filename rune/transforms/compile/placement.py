@@ -25,6 +25,7 @@ from rune.ops.promote import opened
 from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from rune.sharding.context import on_devices
+from rune.sharding.layouts import Format
 from rune.sharding.memory import Spread, spread
 from rune.transforms.arguments import key_path
 from rune.transforms.compile.transfer import has_moves, to_device
@@ -153,7 +154,8 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
     Errors:     ArgumentError if the prefix does not fit the values, for a mesh alone, and for a
                 spec alone or one of an AbstractMesh where no mesh is in force.
     """
-    places = spread_prefix(name, role, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
+    kinds = (str, Device, Sharding, PartitionSpec, Mesh, Format)
+    places = [_sharding(where) for where in spread_prefix(name, role, prefix, values, kinds)]
     # A mesh was accepted as a leaf only to be refused here, by a message about meshes.
     for where in places:
         if isinstance(where, Mesh):
@@ -162,6 +164,11 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
                 hint="rune.NamedSharding(mesh, spec) is both",
             )
     return [on_devices(name, where) if isinstance(where, PartitionSpec | NamedSharding) else where for where in places]
+
+
+def _sharding(where: Any) -> Any:
+    """The sharding of a format; anything else as it is."""
+    return where.sharding if isinstance(where, Format) else where
 
 
 def put_each(name: str, role: str, values: X, places: Sequence[Where | None]) -> X:
