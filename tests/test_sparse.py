@@ -326,10 +326,12 @@ def test_elements_outside_do_not_move_others_to_another_row():
 
 @pytest.mark.parametrize("kind", [BCOO, rune.sparse.BCSR, rune.sparse.COO, rune.sparse.CSR, rune.sparse.CSC])
 def test_a_matrix_of_structs_is_shown_as_one_of_arrays(kind):
-    whole = rune.eval_shape(lambda x: kind.fromdense(x, nse=5), A)
+    structs = rune.eval_shape(lambda x: kind.fromdense(x, nse=5), A)
 
-    assert f"{whole!r}" == f"{kind.fromdense(A, nse=5)!r}" == f"{kind.__name__}(f32[{A.shape[0]},{A.shape[1]}], nse=5)"
-    assert "None" in f"{rune.tree.map(lambda x: None, whole)!r}"
+    assert (
+        f"{structs!r}" == f"{kind.fromdense(A, nse=5)!r}" == f"{kind.__name__}(f32[{A.shape[0]},{A.shape[1]}], nse=5)"
+    )
+    assert "None" in f"{rune.tree.map(lambda x: None, structs)!r}"
 
 
 def test_a_matrix_of_an_open_size_is_made_from_a_dense_one():

@@ -126,6 +126,8 @@ def _type(x: object) -> tuple[np.dtype, bool]:
         x = x()
     elif isinstance(x, str | type | np.dtype | dtypes.KeyDtype | ScalarType):
         return dtypes.available(dtypes.named(x)), False
+    if not hasattr(x, "shape") and isinstance(getattr(x, "dtype", None), np.dtype):  # Penzai's NamedArray
+        return dtypes.available(x.dtype), False  # type: ignore[attr-defined]
     x_type = type_like("result_type", x)
     return x_type.dtype, x_type.weak
 

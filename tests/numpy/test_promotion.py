@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -339,3 +340,10 @@ def test_none_promotes_as_the_default_floating_dtype(others: tuple[Any, ...]):
     assert rnp.result_type(None, *others) == np.float32
     with rune.enable_x64():
         assert rnp.result_type(*others, None) == np.float64
+
+
+@pytest.mark.parametrize("others", [(), (2.0,), (np.int8,)])
+def test_of_an_object_that_has_a_dtype_alone_it_promotes(others: tuple[Any, ...]):
+    named = SimpleNamespace(dtype=np.dtype(np.float16))
+
+    assert rnp.result_type(named, *others) == np.float16

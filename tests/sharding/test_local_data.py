@@ -16,13 +16,13 @@ ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 
 def test_local_data_make_a_tree_of_arrays():
-    whole = SingleDeviceSharding(HOST)
+    single = SingleDeviceSharding(HOST)
     data = {"a": ROWS, "b": [ROWS, ROWS[0], None], "c": (2.0,)}
 
-    arrays = rune.make_array_from_process_local_data({"a": ONE, "b": whole, "c": whole}, data)
+    arrays = rune.make_array_from_process_local_data({"a": ONE, "b": single, "c": single}, data)
 
     assert rune.tree.structure(arrays) == rune.tree.structure(data)
-    assert [a.sharding for a in rune.tree.leaves(arrays)] == [ONE, whole, whole, whole]
+    assert [a.sharding for a in rune.tree.leaves(arrays)] == [ONE, single, single, single]
     for array, part in zip(rune.tree.leaves(arrays), rune.tree.leaves(data), strict=True):
         same(array, np.asarray(part, np.float32))
 

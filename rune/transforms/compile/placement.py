@@ -152,7 +152,8 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
                 spec alone or one of an AbstractMesh where no mesh is in force.
     """
     kinds = (str, Device, Sharding, PartitionSpec, Mesh, Format)
-    places = [_sharding(where) for where in spread_prefix(name, role, prefix, values, kinds)]
+    leaves = spread_prefix(name, role, prefix, values, kinds)
+    places = [where.sharding if isinstance(where, Format) else where for where in leaves]
     # A mesh was accepted as a leaf only to be refused here, by a message about meshes.
     for where in places:
         if isinstance(where, Mesh):
@@ -161,11 +162,6 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
                 hint="rune.NamedSharding(mesh, spec) is both",
             )
     return [on_devices(name, where) if isinstance(where, PartitionSpec | NamedSharding) else where for where in places]
-
-
-def _sharding(where: Any) -> Any:
-    """The sharding of a format; anything else as it is."""
-    return where.sharding if isinstance(where, Format) else where
 
 
 def put_each(name: str, role: str, values: X, places: Sequence[Where | None]) -> X:

@@ -29,7 +29,7 @@ def partitioned(program: Program, args: Sequence[Value], place: Place) -> Partit
     return partition(program, device_for(place.device).name, free)
 
 
-def _committed_to(value: Any) -> str | None:
+def _committed_to(value: Value) -> str | None:
     if type(value) is not Array or not value.committed:
         return None
     # The mesh of one device is that device here, so that its arrays meet those that move there.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from jax.test_util import check_grads, check_jvp, check_vjp
@@ -14,12 +13,12 @@ __all__ = ["check_close", "check_grads", "check_jvp", "check_vjp"]
 
 __getattr__ = absent.of(__name__)
 
-Tolerance = float | Mapping[Any, float] | None
+Tolerance = float | Mapping[object, float] | None
 # Of one element, by the bytes of a real number.
 _TOLERANCES = {1: 1e-1, 2: 1e-3, 4: 1e-6, 8: 1e-15}
 
 
-def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
+def check_close(xs: object, ys: object, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
     """Errors: AssertionError unless two trees have the same shapes and close numbers.
 
     atol, rtol: of one element, a number or one for each dtype; by default 1e-6 in 32 bits, 1e-15
@@ -28,7 +27,7 @@ def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None
     tree.map(lambda x, y: _check_leaf(x, y, atol, rtol, err_msg), xs, ys)
 
 
-def _check_leaf(x: Any, y: Any, atol: Tolerance, rtol: Tolerance, message: str) -> None:
+def _check_leaf(x: object, y: object, atol: Tolerance, rtol: Tolerance, message: str) -> None:
     a, b = np.asarray(x), np.asarray(y)
     if a.shape != b.shape:
         raise AssertionError(f"{message}: shapes {list(a.shape)} and {list(b.shape)} differ")
@@ -39,7 +38,7 @@ def _check_leaf(x: Any, y: Any, atol: Tolerance, rtol: Tolerance, message: str) 
 def _tolerance(dtype: np.dtype, limit: Tolerance) -> float:
     if limit is not None and not isinstance(limit, Mapping):
         return limit
-    by_dtype = {np.dtype(k): v for k, v in (limit or {}).items()}
+    by_dtype = {dtypes.named(k): v for k, v in (limit or {}).items()}
     if dtype not in dtypes.INEXACT:
         return by_dtype.get(dtype, 0.0)
     real = dtype.itemsize // (2 if dtype in dtypes.COMPLEX else 1)
