@@ -6,7 +6,6 @@ A value is dropped after the step that reads it last.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
