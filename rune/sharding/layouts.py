@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from rune.errors import ArgumentError
 from rune.records import dataclass
+from rune.sharding.shardings import Sharding
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Format:
     """
 
     layout: Layout | _Auto | None = None
-    sharding: object = None
+    sharding: Sharding | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.layout, Layout) and not self.layout.is_row_major:
