@@ -11,7 +11,7 @@ import scipy.sparse
 
 import rune
 import rune.numpy as rnp
-from rune import sparse
+from rune import dims, sparse
 from rune.errors import ArgumentError, ShapeError, TracerError, TransformError
 from rune.scipy.sparse.linalg import cg
 from rune.sparse import BCOO, bcoo_dot_general
@@ -322,3 +322,21 @@ def test_elements_outside_do_not_move_others_to_another_row():
 
     same(np.asarray(rows.todense()), expected)
     near(rows @ rnp.arange(3.0), expected @ np.arange(3.0, dtype=np.float32), relative=1e-6, why="sums of three")
+
+
+@pytest.mark.parametrize("kind", [BCOO, rune.sparse.BCSR, rune.sparse.COO, rune.sparse.CSR, rune.sparse.CSC])
+def test_a_matrix_of_structs_is_shown_as_one_of_arrays(kind):
+    structs = rune.eval_shape(lambda x: kind.fromdense(x, nse=5), A)
+
+    assert (
+        f"{structs!r}" == f"{kind.fromdense(A, nse=5)!r}" == f"{kind.__name__}(f32[{A.shape[0]},{A.shape[1]}], nse=5)"
+    )
+    assert "None" in f"{rune.tree.map(lambda x: None, structs)!r}"
+
+
+def test_a_matrix_of_an_open_size_is_made_from_a_dense_one():
+    n = dims.symbol("n", 1)
+    dense = rune.ShapeDtypeStruct((n, 3), "float32")
+
+    assert f"{rune.eval_shape(lambda x: BCOO.fromdense(x, nse=2), dense)!r}" == "BCOO(f32[n,3], nse=2)"
+    assert rune.eval_shape(lambda x: BCOO.fromdense(x, nse=2).todense(), dense).shape == (n, 3)

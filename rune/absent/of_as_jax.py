@@ -226,7 +226,7 @@ NAMES: Mapping[str, Table] = {
         _PROCESSES: """
             global_array_to_host_local_array global_array_to_host_local_array_impl gtl_abstract_eval
             host_local_array_to_global_array host_local_array_to_global_array_impl live_devices
-            ltg_abstract_eval ltg_batcher ProcessFailureError reached_preemption_sync_point
+            ltg_abstract_eval ltg_batcher ProcessFailureError
             """
     },
     "jax.experimental.ode": {
@@ -294,8 +294,8 @@ NAMES: Mapping[str, Table] = {
     "jit(f).lower(x).compile()": {_MEMORIES: "input_formats output_formats"},
     "custom_jvp(f)": {_INSIDE: "fun jvp nondiff_argnums"},
     "custom_vjp(f)": {_INSIDE: "fun nondiff_argnums optimize_remat"},
-    "make_jaxpr(f)(x)": {_INSIDE: "debug_info map_jaxpr replace", _MUTABLE: "final_aval_qdds in_aval_qdds is_high"},
-    "make_jaxpr(f)(x).jaxpr": {_INSIDE: "debug_info replace", _MUTABLE: "final_aval_qdds in_aval_qdds is_high"},
+    "make_jaxpr(f)(x)": {_INSIDE: "map_jaxpr", _MUTABLE: "final_aval_qdds in_aval_qdds is_high"},
+    "make_jaxpr(f)(x).jaxpr": {_MUTABLE: "final_aval_qdds in_aval_qdds is_high"},
     "make_jaxpr(f)(x).eqns[0]": {_INSIDE: "ctx"},
     "typeof(x)": {
         "A type has a shape, a dtype and weak_type; methods are those of arrays.": """
@@ -313,8 +313,7 @@ NAMES: Mapping[str, Table] = {
     "Mesh": {"Use `mesh.local_devices`.": "local_mesh", _INSIDE: "is_scalar"},
     "PartitionSpec": {_DISTRIBUTED_TYPES: "reduced to_ct_spec to_lo to_tangent_spec unreduced"},
     "devices()[0]": {
-        _MEMORIES: "addressable_memories default_memory memory",
-        _FLAGS: "client get_stream_for_external_ready_events live_buffers poison_execution",
+        _FLAGS: "get_stream_for_external_ready_events live_buffers poison_execution",
         "Use `process_index`.": "host_id task_id",
     },
     "config": {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rune.array import Array
 from rune.core import primitive as primitives
 from rune.core.check import check_program
 from rune.core.interpreter import Interpreter, Tracer, current, is_evaluating, use
+from rune.core.jax_names import DebugInfo as DebugInfo
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, OpenProgram, Program, Var
 from rune.core.staging import Stage
@@ -83,15 +84,6 @@ class Effect(metaclass=StandIn):
     """The class of side effects of equations. Flax derives one that no equation has."""
 
     kind = primitives.Effect
-
-
-class DebugInfo(NamedTuple):
-    """Which function is traced, and by which transformation; only messages show it."""
-
-    traced_for: str
-    func_src_info: str
-    arg_names: tuple[str, ...] = ()
-    result_paths: tuple[str, ...] = ()
 
 
 class DropVar(Var):

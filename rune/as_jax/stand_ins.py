@@ -86,7 +86,7 @@ PRIVATE: Mapping[str, str] = {
     "jax.scipy.stats.truncnorm": "scipy.stats.truncnorm",
     "jax.sharding": "mesh named_sharding partition_spec sharding",
     "jax.stages": "stages",
-    "jax.test_util": "public_test_util test_util",
+    "jax.test_util": "test_util",
     "jax.tree": "tree",
     "jax.typing": "typing",
 }

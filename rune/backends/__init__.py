@@ -12,7 +12,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import field
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from rune import config, locks, processes
 from rune.backends.shared.pool import MemoryStats
@@ -84,6 +84,25 @@ class Device:
         stats = self.backend.memory_stats()
         return {"bytes_in_use": stats.live_bytes, "peak_bytes_in_use": stats.peak_bytes}
 
+    def addressable_memories(self) -> list[Memory]:
+        """Its memories that this process reaches: the one it has."""
+        return [Memory(self)] if self.is_local else []
+
+    def default_memory(self) -> Memory:
+        """The memory of arrays that name none."""
+        return Memory(self)
+
+    def memory(self, kind: str) -> Memory:
+        """The memory of a kind. Errors: ArgumentError for any but "device"."""
+        if kind != Memory.kind:
+            raise ArgumentError(f'Device.memory: cannot use {kind!r} ({self.name} has one memory, "device")')
+        return Memory(self)
+
+    @property
+    def client(self) -> Client:
+        """What runs the programs of its platform."""
+        return Client(self.platform)
+
     @property
     def is_local(self) -> bool:
         """Whether it belongs to this process."""
@@ -101,6 +120,76 @@ class Device:
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.target.description})"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of a device, its only one.
+
+    Errors: none.
+
+    >>> import rune
+    >>> rune.devices("cpu")[0].default_memory().kind
+    'device'
+    """
+
+    device: Device
+    kind: ClassVar[str] = "device"
+
+    @property
+    def platform(self) -> str:
+        """JAX's name of the device's platform."""
+        return self.device.platform
+
+    @property
+    def process_index(self) -> int:
+        """The number of the process to which the device belongs."""
+        return self.device.process_index
+
+    def addressable_by_devices(self) -> list[Device]:
+        """The devices whose programs read it."""
+        return [self.device]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What runs the programs of one platform, which is rune. Libraries ask it who that is.
+
+    Errors: none.
+
+    >>> import rune
+    >>> rune.devices("cpu")[0].client.runtime_type
+    'rune'
+    """
+
+    platform: str
+    runtime_type: ClassVar[str] = "rune"
+
+    @property
+    def platform_version(self) -> str:
+        """The platform, and what compiles for it."""
+        return f"{self.platform}, rune"
+
+    def process_index(self) -> int:
+        """The number of this process."""
+        return processes.current().index
+
+    def devices(self) -> list[Device]:
+        """The devices of the platform, in all processes."""
+        cluster_devices = [d for d in everywhere() if d.platform == self.platform]
+        return cluster_devices or list(devices(platform_name(self.platform)))
+
+    def local_devices(self) -> list[Device]:
+        """The devices of the platform in this process."""
+        return [d for d in self.devices() if d.process_index == processes.current().index]
+
+    def device_count(self) -> int:
+        """The number of devices of the platform, in all processes."""
+        return len(self.devices())
+
+    def local_device_count(self) -> int:
+        """The number of devices of the platform in this process."""
+        return len(self.local_devices())
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rune.errors import ArgumentError, Frame
 from rune.records import dataclass
@@ -254,6 +254,15 @@ class EquationNames:
         return replace(self, **{k: v for k, v in changes.items() if v is not None})  # type: ignore[type-var]
 
 
+class DebugInfo(NamedTuple):
+    """Which function is traced, and by which transformation; only messages show it."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] = ()
+    result_paths: tuple[str, ...] = ()
+
+
 class ProgramNames:
     """A program, open or not."""
 
@@ -269,6 +278,8 @@ class ProgramNames:
         def outputs(self) -> tuple[Atom, ...]: ...
         @property
         def eqns(self) -> tuple[Equation, ...]: ...
+        @property
+        def name(self) -> str: ...
 
     @property
     def invars(self) -> tuple[Var, ...]:
@@ -294,6 +305,12 @@ class ProgramNames:
     def effects(self) -> Effects:
         """The side effects of its equations."""
         return frozenset().union(*(e.effects for e in self.equations))
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """The name of the traced function. Its arguments and results are numbered."""
+        arguments = tuple(f"args[{i}]" for i in range(len(self.inputs)))
+        return DebugInfo("jit", self.name, arguments, tuple(f"result[{i}]" for i in range(len(self.outputs))))
 
     def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **layout: object) -> str:
         """The text; with `source_info` or `name_stack` the user's line of each equation.

@@ -108,7 +108,7 @@ class Program(ProgramNames):
     equations: tuple[Equation, ...]  # type: ignore[override]  # a property of OpenProgram
     outputs: tuple[Atom, ...]  # type: ignore[override]  # a property of OpenProgram
     constants: tuple[tuple[Var, Any], ...] = ()
-    name: str = "f"
+    name: str = "f"  # type: ignore[override]  # a property of OpenProgram
     derived: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict, init=False)
 
     @property
@@ -164,6 +164,13 @@ class Program(ProgramNames):
         """The equations as a graph: `.to_dot()` is graphviz's text, and a notebook draws it."""
         return program_graph(self)
 
+    def replace(self, *, jaxpr: OpenProgram | None = None, consts: Iterable[Value] | None = None) -> Program:
+        """The program with another body, or other values of its constants, by JAX's names of both.
+
+        Errors: ValueError for another number of constants than the body has.
+        """
+        return (jaxpr or self.jaxpr).with_constants(self.consts if consts is None else consts)
+
     def with_equations(self, equations: Iterable[Equation], outputs: Iterable[Atom]) -> Program:
         """The same inputs and constants with another body."""
         return replace(self, equations=tuple(equations), outputs=tuple(outputs))
@@ -203,6 +210,33 @@ class OpenProgram(ProgramNames):
     def eqns(self) -> tuple[Equation, ...]:
         """The equations as JAX's programs name their parameters."""
         return self.body.eqns
+
+    @property
+    def name(self) -> str:
+        """The name of the traced function."""
+        return self.body.name
+
+    def replace(
+        self,
+        *,
+        constvars: Iterable[Var] | None = None,
+        invars: Iterable[Var] | None = None,
+        outvars: Iterable[Atom] | None = None,
+        eqns: Iterable[Equation] | None = None,
+        effects: object = None,
+        debug_info: object = None,
+    ) -> OpenProgram:
+        """The program with other parts, by JAX's names; None leaves a part as it is.
+
+        effects, debug_info: without effect: the first follow from the equations, messages show the
+                             lines of the equations
+        """
+        constants = self.constvars if constvars is None else tuple(constvars)
+        inputs = self.inputs if invars is None else tuple(invars)
+        outputs = self.outputs if outvars is None else tuple(outvars)
+        equations = self.equations if eqns is None else tuple(eqns)
+        body = replace(self.body, inputs=(*constants, *inputs), equations=equations, outputs=outputs)
+        return OpenProgram(body, len(constants))
 
     def with_constants(self, values: Iterable[Value]) -> Program:
         """The program with these constants. Errors: ValueError for too few or too many."""

@@ -120,10 +120,14 @@ def dtype(x: str) -> np.dtype:
 
 def _type(x: object) -> tuple[np.dtype, bool]:
     """(dtype, weak) of an array, Python scalar, dtype, or Python type."""
+    if x is None:  # as NumPy reads it: the default, a float
+        return type_like("result_type", 0.0).dtype, False
     if isinstance(x, type) and x in _PYTHON:
         x = x()
     elif isinstance(x, str | type | np.dtype | dtypes.KeyDtype | ScalarType):
         return dtypes.available(dtypes.named(x)), False
+    if not hasattr(x, "shape") and isinstance(getattr(x, "dtype", None), np.dtype):  # Penzai's NamedArray
+        return dtypes.available(x.dtype), False  # type: ignore[attr-defined]
     x_type = type_like("result_type", x)
     return x_type.dtype, x_type.weak
 
@@ -131,7 +135,7 @@ def _type(x: object) -> tuple[np.dtype, bool]:
 def result_type(*args: object) -> np.dtype:
     """The dtype that an operation on these arrays, scalars and dtypes has.
 
-    Types:  JAX's lattice, see rune.dtypes.
+    Types:  JAX's lattice, see rune.dtypes; None is the dtype of a Python float.
     Errors: DtypeError where it has no least upper bound; ArgumentError without operands.
 
     >>> import rune.numpy as rnp

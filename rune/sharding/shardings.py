@@ -58,6 +58,16 @@ class Sharding(ABC):
         """Whether each device holds the whole array."""
 
     @property
+    @abstractmethod
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """The devices that hold a block, in the order of the blocks (JAX's name, for Orbax)."""
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        """Those of them that belong to this process."""
+        return tuple(d for d in self._device_assignment if d.is_local)
+
+    @property
     def addressable_devices(self) -> frozenset[Device]:
         """The devices of this process that hold a block."""
         return frozenset(d for d in self.device_set if d.is_local)
@@ -139,6 +149,10 @@ class SingleDeviceSharding(Sharding):
         return frozenset({self.device})
 
     @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        return (self.device,)
+
+    @property
     def is_fully_replicated(self) -> bool:
         return True
 
@@ -199,7 +213,11 @@ class NamedSharding(Sharding):
 
     @property
     def device_set(self) -> frozenset[Device]:
-        return frozenset(device for device, _ in self.mesh.coordinates())
+        return frozenset(self._device_assignment)
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        return tuple(device for device, _ in self.mesh.coordinates())
 
     @property
     def is_fully_replicated(self) -> bool:

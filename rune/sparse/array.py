@@ -232,6 +232,4 @@ def bcoo_fromdense(
     places = rnp.unravel_index(order, sparse) if sparse else ()
     columns = [rnp.where(is_element, p, size) for p, size in zip(places, sparse)]
     indices = rnp.stack(columns, -1) if columns else rnp.zeros((*order.shape, 0), int)
-    return BCOO(
-        (data, indices.astype(index_dtype)), shape=[*map(int, x.shape)], indices_sorted=True, unique_indices=True
-    )
+    return BCOO((data, indices.astype(index_dtype)), shape=x.shape, indices_sorted=True, unique_indices=True)

@@ -10,6 +10,7 @@ from typing import Self, TypeAlias, TypeVar
 import numpy as np
 
 import rune.numpy as rnp
+from rune import dtypes
 from rune.array import Array
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
@@ -42,6 +43,11 @@ class Sparse(ABC):
         """The dense array."""
 
     @property
+    @abstractmethod
+    def nse(self) -> int:
+        """The number of elements that the lists have room for."""
+
+    @property
     def dtype(self) -> np.dtype:
         """The dtype of the data."""
         return self.data.dtype
@@ -59,6 +65,13 @@ class Sparse(ABC):
     def dense_type(self) -> ArrayType:
         """The type of the dense array."""
         return self.data.type.update(shape=self.shape)
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        if not hasattr(self.data, "dtype"):  # in a tree of something else than arrays
+            return f"{name}(data={self.data!r})"
+        extras = "".join(f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n, 0))
+        return f"{name}({dtypes.short(self.data.dtype)}[{','.join(map(str, self.shape))}], nse={self.nse}{extras})"
 
 
 class Coordinates(Sparse):
@@ -105,11 +118,6 @@ class Coordinates(Sparse):
     def n_dense(self) -> int:
         """The number of last axes, which each element holds in full."""
         return self.ndim - self.n_batch - self.n_sparse
-
-    def __repr__(self) -> str:
-        kind = f"{self.data.type}".partition("[")[0]
-        extras = "".join(f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n))
-        return f"{type(self).__name__}({kind}[{','.join(map(str, self.shape))}], nse={self.nse}{extras})"
 
     def tree_flatten(self) -> tuple[tuple[Array, Array], tuple[tuple[int, ...], bool, bool]]:
         """Data and indices; the shape and known properties of the indices."""

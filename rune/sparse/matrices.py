@@ -46,9 +46,6 @@ class Matrix(Sparse):
         """The number of elements that the lists have room for."""
         return int(self.data.shape[0])
 
-    def __repr__(self) -> str:
-        return f"{self.to_bcoo()!r}".replace("BCOO", type(self).__name__, 1)
-
     def __matmul__(self, other: Operand) -> Either:
         return product(self.to_bcoo(), _coordinates(other))
 

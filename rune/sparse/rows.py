@@ -86,9 +86,6 @@ class BCSR(Sparse):
         """The number of last axes, which each element holds in full."""
         return self.ndim - self.n_batch - 2
 
-    def __repr__(self) -> str:
-        return f"{self.to_bcoo()!r}".replace("BCOO", "BCSR", 1)
-
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], tuple[tuple[int, ...], bool, bool]]:
         """Data, indices and indptr; the shape and known properties of the indices."""
         return (self.data, self.indices, self.indptr), (self.shape, self.indices_sorted, self.unique_indices)

@@ -239,3 +239,42 @@ def test_many_kinds_of_equations_are_interpreted():
     assert len(FUNCTIONS) >= 60
     assert set(HELD) <= kinds
     assert set(SAID) <= kinds
+
+
+def test_a_jaxpr_with_other_equations_computes_by_them():
+    closed = jax.make_jaxpr(lambda x: jnp.sin(x) + AT.sum())(1.5)
+    opposite = [e.replace(primitive=p.cos_p) if e.primitive is p.sin_p else e for e in closed.jaxpr.eqns]
+
+    changed = closed.replace(jaxpr=closed.jaxpr.replace(eqns=opposite))
+
+    np.testing.assert_allclose(core.jaxpr_as_fun(changed)(1.5)[0], np.cos(1.5) + 2, rtol=1e-6)
+    np.testing.assert_allclose(core.jaxpr_as_fun(closed)(1.5)[0], np.sin(1.5) + 2, rtol=1e-6)
+
+
+def test_a_jaxpr_may_have_other_inputs_outputs_and_constants():
+    scale = jnp.array([2.0, 3.0])
+    closed = jax.make_jaxpr(lambda x, y: (x * scale, y))(jnp.ones(2), 1.0)
+    (x, y), (product, _) = closed.jaxpr.invars, closed.jaxpr.outvars
+
+    swapped = closed.replace(jaxpr=closed.jaxpr.replace(invars=[y, x], outvars=[y, product]), consts=[scale * 10])
+    first, second = core.jaxpr_as_fun(swapped)(5.0, jnp.ones(2))
+
+    assert (float(first), second.tolist()) == (5.0, [20.0, 30.0])
+
+
+def test_a_program_without_changes_is_equal_to_itself():
+    closed = jax.make_jaxpr(lambda x: x * jnp.array([2.0, 3.0]))(1.0)
+
+    assert str(closed.replace()) == str(closed)
+    assert str(closed.jaxpr.replace(effects=closed.effects, debug_info=None)) == str(closed.jaxpr)
+
+
+def test_a_jaxpr_says_which_function_was_traced():
+    info = jax.make_jaxpr(softened_twice)(1.0, 2.0).jaxpr.debug_info
+
+    assert info.func_src_info == "softened_twice"
+    assert (len(info.arg_names), len(info.result_paths)) == (2, 1)
+
+
+def softened_twice(x: Any, y: Any) -> Any:
+    return jnp.log1p(jnp.exp(x + y))

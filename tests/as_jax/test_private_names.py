@@ -15,6 +15,7 @@ import jax._src.tree_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax._src.public_test_util import check_close
 from jax.custom_derivatives import zero_from_primal
 from jax.interpreters import ad
 
@@ -90,3 +91,46 @@ def test_a_sampler_is_a_function_that_can_be_pickled():
         assert inspect.isfunction(sampler), name
         assert pickle.loads(pickle.dumps(sampler)) is sampler
         assert next(iter(inspect.signature(sampler).parameters)) == "key"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "inexact", "complex_dtype"),
+    [
+        ("bool", "float32", "complex64"),
+        ("int16", "float32", "complex64"),
+        ("int64", "float64", "complex128"),
+        ("float16", "float16", "complex64"),
+        ("float64", "float64", "complex128"),
+        ("complex64", "complex64", "complex64"),
+        ("complex128", "complex128", "complex128"),
+    ],
+)
+def test_each_dtype_has_an_inexact_and_a_complex_one(dtype: str, inexact: str, complex_dtype: str):
+    assert jax._src.dtypes.to_inexact_dtype(dtype) == inexact
+    assert jax._src.dtypes.to_complex_dtype(dtype) == complex_dtype
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [("float16", 1e-3), ("bfloat16", 1e-2), ("float32", 1e-6), ("complex64", 1e-6)]
+)
+def test_trees_are_close_within_the_bound_of_their_dtype(dtype: str, bound: float):
+    ones = {"x": jnp.ones((2, 3), dtype)}  # a bound grows with the size
+
+    check_close(ones, jax.tree.map(lambda x: x + 3 * bound, ones), atol=0.0)
+    with pytest.raises(AssertionError, match="as expected"):
+        check_close(ones, jax.tree.map(lambda x: x + 20 * bound, ones), atol=0.0, err_msg="as expected")
+
+
+def test_bounds_of_close_trees_may_be_a_number_or_one_for_each_dtype():
+    check_close(jnp.ones(3), jnp.full(3, 1.25), rtol=0.1)
+    check_close(jnp.ones(3), jnp.full(3, 1.25), rtol={"float32": 0.1, "float64": 0.0})
+    with pytest.raises(AssertionError):
+        check_close(jnp.ones(3), jnp.full(3, 1.25), rtol={"float64": 0.1})
+
+
+def test_integers_are_close_if_they_are_equal_and_shapes_have_to_agree():
+    check_close(jnp.arange(3), np.arange(3))
+    with pytest.raises(AssertionError):
+        check_close(jnp.arange(3), np.array([0, 1, 3]))
+    with pytest.raises(AssertionError, match="shapes"):
+        check_close(jnp.ones(3), jnp.ones((1, 3)))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -332,3 +333,17 @@ def test_with_truncated_dtypes_no_two_types_of_32_bits_promote_to_64(first: np.d
 
     with rune.configure(wide_dtypes="truncated"):
         assert (rnp.ones(1, first) + rnp.ones(1, second)).dtype == dtypes.canonicalize_dtype(wide)
+
+
+@pytest.mark.parametrize("others", [(), (None,), (np.int32,), ("bfloat16",), (True,), (2,), (2.0,)])
+def test_none_promotes_as_the_default_floating_dtype(others: tuple[Any, ...]):
+    assert rnp.result_type(None, *others) == np.float32
+    with rune.enable_x64():
+        assert rnp.result_type(*others, None) == np.float64
+
+
+@pytest.mark.parametrize("others", [(), (2.0,), (np.int8,)])
+def test_of_an_object_that_has_a_dtype_alone_it_promotes(others: tuple[Any, ...]):
+    named = SimpleNamespace(dtype=np.dtype(np.float16))
+
+    assert rnp.result_type(named, *others) == np.float16

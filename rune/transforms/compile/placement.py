@@ -25,13 +25,14 @@ from rune.ops.promote import opened
 from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from rune.sharding.context import on_devices
+from rune.sharding.layouts import Format
 from rune.sharding.memory import Spread, spread
 from rune.transforms.arguments import key_path
 from rune.transforms.compile.transfer import has_moves, to_device
 from rune.transforms.references import Ref
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.moves import put_at
-from rune.transforms.sharding.refusal import at, restate, spread_prefix
+from rune.transforms.sharding.refusal import at, devices_of, restate, spread_prefix
 
 X = TypeVar("X")
 
@@ -46,16 +47,13 @@ def placement(name: str, args: Sequence[Operand]) -> Place:
     # Free operands have no say: they follow to the default device.
     if not committed_arrays:
         return default_place()
-    first = committed_arrays[0]
-    if any(a.place.device is not first.place.device for a in committed_arrays) and not _share_devices(committed_arrays):
+    first = committed_arrays[0].place
+    if all(a.place.device is first.device for a in committed_arrays):
+        return first
+    if len({devices_of(a.place) for a in committed_arrays}) > 1:
         raise _several_devices(name, committed_arrays)
-    return first.place
-
-
-def _share_devices(arrays: Sequence[Array]) -> bool:
-    """Whether all of them are laid out on meshes of the same devices."""
-    sets = {a.place.device.sharding.device_set if isinstance(a.place.device, Spread) else None for a in arrays}
-    return len(sets) == 1 and None not in sets
+    # A mesh of one device and that device itself: the mesh says more of the results.
+    return next((a.place for a in committed_arrays if isinstance(a.place.device, Spread)), first)
 
 
 def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
@@ -153,7 +151,9 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
     Errors:     ArgumentError if the prefix does not fit the values, for a mesh alone, and for a
                 spec alone or one of an AbstractMesh where no mesh is in force.
     """
-    places = spread_prefix(name, role, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
+    kinds = (str, Device, Sharding, PartitionSpec, Mesh, Format)
+    leaves = spread_prefix(name, role, prefix, values, kinds)
+    places = [where.sharding if isinstance(where, Format) else where for where in leaves]
     # A mesh was accepted as a leaf only to be refused here, by a message about meshes.
     for where in places:
         if isinstance(where, Mesh):

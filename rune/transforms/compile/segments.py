@@ -6,7 +6,6 @@ A value is dropped after the step that reads it last.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from rune.transforms.arguments import unshared
 from rune.transforms.compile.executables import buffer_on, device_for
 from rune.transforms.compile.partition import Partition, Result, Segment, Transfer, partition
 from rune.transforms.programs.size_witnesses import with_witnesses
+from rune.transforms.sharding.refusal import devices_of
 
 
 def partitioned(program: Program, args: Sequence[Value], place: Place) -> Partition:
@@ -28,9 +28,12 @@ def partitioned(program: Program, args: Sequence[Value], place: Place) -> Partit
     return partition(program, device_for(place.device).name, free)
 
 
-def _committed_to(value: Any) -> str | None:
-    is_committed = type(value) is Array and value.committed
-    return value.device.name if is_committed else None
+def _committed_to(value: Value) -> str | None:
+    if type(value) is not Array or not value.committed:
+        return None
+    # The mesh of one device is that device here, so that its arrays meet those that move there.
+    devices = devices_of(value.place)
+    return next(iter(devices)).name if len(devices) == 1 else value.device.name
 
 
 def run_segments(

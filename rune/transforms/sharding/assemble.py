@@ -6,9 +6,11 @@ On a mesh of several processes each process passes the blocks of its own devices
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from rune import tree
 from rune.array import Array, as_array, committed_to, on
 from rune.backends import Device
 from rune.core.types import ArrayType
@@ -17,7 +19,7 @@ from rune.records import dataclass
 from rune.sharding import NamedSharding, Sharding
 from rune.sharding.memory import Blocks, on_all_devices, spread
 from rune.transforms.compile.placement import device_put
-from rune.transforms.sharding.refusal import restate
+from rune.transforms.sharding.refusal import restate, spread_prefix
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -124,25 +126,44 @@ def _block_on(device: Device, by_device: Mapping[Device, Array]) -> Array:
     return by_device[device]
 
 
-def make_array_from_process_local_data(
-    sharding: Sharding, local_data: ArrayLike, global_shape: Sequence[int | None] | None = None
-) -> Array:
-    """An array from the part that this process has for its own devices.
+def make_array_from_process_local_data(sharding: object, local_data: object, global_shape: object = None) -> Any:
+    """Arrays from the parts that this process has for its own devices: a tree like `local_data`.
 
-    local_data:   the blocks of this process, side by side; or all of an axis that is split
-    global_shape: the shape of the array; None, for all of it or for an axis, to derive it from the
-                  blocks
+    sharding:     that of every array, or a tree prefix
+    local_data:   a tree of the blocks of this process, side by side; or of all of an axis that is
+                  split
+    global_shape: the shape of each array, or a tree prefix; None, for all of it or for an axis, to
+                  derive it from the blocks
     Shapes:       local_data [rows, *S] in each of n processes, split along the first axis, -> [n
                   rows, *S]; axes that all processes have whole keep their size.
     Errors:       ShapeError if an axis of the data is neither whole nor the blocks of this process.
 
-    >>> import rune
+    >>> import numpy as np, rune
     >>> from rune.sharding import SingleDeviceSharding
-    >>> rune.make_array_from_process_local_data(SingleDeviceSharding("cpu"), [1.0, 2.0])
-    Array([1., 2.], f32[2], cpu:0)
+    >>> rune.make_array_from_process_local_data(SingleDeviceSharding("cpu"), {"x": np.ones(2)})
+    {'x': Array([1., 1.], f32[2], cpu:0)}
     """
+    name = "make_array_from_process_local_data"
+    leaves, treedef = tree.flatten(local_data)
+    shardings = spread_prefix(name, "sharding", sharding, local_data, (Sharding,))
+    shapes = spread_prefix(name, "global_shape", _as_leaf(global_shape), local_data, (tuple,))
+    return tree.unflatten(treedef, map(_from_local_data, shardings, leaves, shapes))
+
+
+def _as_leaf(global_shape: object) -> object:
+    """The shape as a tuple, if it is the list of one shape; a tree prefix as it is."""
+    is_shape = isinstance(global_shape, list) and any(isinstance(size, int) for size in global_shape)
+    return tuple(global_shape) if is_shape else global_shape  # type: ignore[arg-type]
+
+
+def _from_local_data(sharding: Sharding, part: ArrayLike, global_shape: Sequence[int | None] | None) -> Array:
     _require_sharding(sharding)
-    data = _array(local_data, None).numpy()
+    if any(isinstance(size, tuple | list) for size in global_shape or ()):
+        raise ArgumentError(
+            f"make_array: cannot use {global_shape!r} as the shape of one array (sizes expected)",
+            hint="a prefix of several shapes is a list or a dictionary: tuples are shapes",
+        )
+    data = _array(part, None).numpy()
     parts = _LocalParts.of(sharding, data.ndim)
     shape = parts.global_shape(data.shape, global_shape)
     return make_array_from_callback(

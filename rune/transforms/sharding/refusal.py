@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rune import tree
 from rune.array import Place
-from rune.backends import device_named
+from rune.backends import Device, device_named
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, RuneError
 from rune.sharding import Mesh
@@ -47,15 +47,23 @@ def spread_prefix(name: str, role: str, prefix: object, values: object, leaves: 
         raise
 
 
+def devices_of(place: Place) -> frozenset[Device]:
+    """The devices that hold an array at this place."""
+    device = _device(place)
+    return device.sharding.device_set if isinstance(device, Spread) else frozenset({device})
+
+
+def _device(place: Place) -> Device:
+    # The CPU has no device record in a place.
+    return place.device or device_named("cpu:0")
+
+
 def require_there(name: str, type: ArrayType, place: Place, mesh: Mesh) -> None:
     """Errors: DeviceError for an array that is committed to devices outside the mesh."""
     if not place.committed:
         return
-    # The CPU has no device record in a place.
-    device = place.device or device_named("cpu:0")
-    present = device.sharding.device_set if isinstance(device, Spread) else {device}
-    if present != set(mesh.in_order):
+    if devices_of(place) != set(mesh.in_order):
         raise DeviceError(
-            f"{name}: cannot use {type} on {device.name} with {mesh} (it is committed there)",
+            f"{name}: cannot use {type} on {_device(place).name} with {mesh} (it is committed there)",
             hint="rune.device_put with a NamedSharding of the mesh lays it out there",
         )

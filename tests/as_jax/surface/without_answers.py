@@ -54,6 +54,10 @@ REASONS: Mapping[tuple[str, str], str] = {
         jax.profiler.stop_server
         """,
     ("It starts several processes.", "distributed/test_alone.py"): "jax.distributed.initialize",
+    ("Rune's devices have one memory, and a client of rune's.", "as_jax/test_orbax.py"): """
+        devices()[0].addressable_memories devices()[0].client devices()[0].default_memory devices()[0].memory
+        jax.experimental.multihost_utils.reached_preemption_sync_point
+        """,
     ("It takes functions of JAX's inside.", "as_jax/test_stand_ins.py"): "jax.api_util.argnums_partial",
     ("It says what stands in messages of JAX's.", "as_jax/test_stand_ins.py"): "jax.extend.core.DebugInfo",
     ("Lines of a source that are left out of messages.", "as_jax/test_private_names.py"): """

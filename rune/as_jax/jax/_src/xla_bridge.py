@@ -1,11 +1,21 @@
-"""`jax._src.xla_bridge`: Chex asks whether the CPU is in use before it splits it into devices."""
+"""`jax._src.xla_bridge`: who runs programs (Keras), and whether the CPU is in use (Chex).
+
+Chex asks before it splits the CPU into devices.
+"""
 
 from __future__ import annotations
 
 from rune import absent
+from rune.as_jax.devices import devices
+from rune.backends import Client
 from rune.backends.cpu import threads
 
 _missing = absent.of(__name__)
+
+
+def get_backend(platform: str | None = None) -> Client:
+    """What runs the programs of a platform, by default that of the default device."""
+    return devices(platform)[0].client
 
 
 def __getattr__(name: str) -> object:
