@@ -16,28 +16,31 @@ axes.
 
 from __future__ import annotations
 
+import functools
 import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rune import dtypes, ops
+from rune import config, dtypes, ops
 from rune.absent import of as _absent
-from rune.array import Array
+from rune.array import CPU, Array
 from rune.backends import Device
-from rune.core.interpreter import literal, type_of
+from rune.core.interpreter import is_evaluating, literal, type_of
+from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
 from rune.numpy.arguments import floating, inexact, static_size, value
 from rune.numpy.creation import arange
-from rune.numpy.large_transforms import transformed
+from rune.numpy.large_transforms import is_compiled, transformed
 from rune.numpy.shapes import roll
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import weighted
 from rune.transforms.compile.placement import device_put
-from rune.transforms.compile.tiers import tiered
+from rune.transforms.compile.tiers import is_watched, tiered
+from rune.transforms.eager import Operation, computed, operation_on
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 _NORMS = ("backward", "ortho", "forward")
@@ -292,9 +295,30 @@ def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str 
     return _along(name, kind, a, (n,), (axis,), norm)
 
 
-@tiered
 def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
+    if s is None and norm is None and type(a) is Array and a.place is CPU and is_evaluating():
+        operation = _plain_operation(config.current(), name, kind, a.type, axes) if type(axes) is tuple else None
+        if operation is not None:
+            return Array(computed(operation, (a.buffer,)), operation.results[0], CPU)
+    return _adapted(name, kind, a, s, axes, norm)
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_operation(settings: config.Config, name: str, kind: str, x: ArrayType, axes: tuple) -> Operation | None:
+    """The transform of such an array as it is, without anything else to do; else None."""
+    is_number = x.dtype in ((dtypes.f32, dtypes.f64) if kind == "rfft" else dtypes.COMPLEX)
+    if not is_number or x.is_symbolic or 0 in x.shape or not axes or is_watched(settings):
+        return None
+    numbers = c.normalised_axes(name, axes, x)
+    if (kind == "irfft" and x.shape[numbers[-1]] == 1) or is_compiled(x, kind, numbers, False):
+        return None
+    return operation_on(ops.fft, (x,), (("kind", kind), ("axes", numbers), ("odd", False)))
+
+
+@tiered
+def _adapted(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
+    """The same for all arguments, which are checked."""
     norm = checked_norm(name, norm)
     x = _as_real(name, a) if kind == "rfft" else _as_complex(name, a)
     numbers = _axes(name, x, s, axes)

@@ -1,7 +1,7 @@
 """Fourier transforms of many elements, which eager calls compile once for each size.
 
-This applies only to transforms that a library routine of the device computes: kernels would take
-most of a second to compile.
+This applies only to those that the routines of eager calls do not compute, or not as fast, and only
+where a library routine of the device does: kernels would take most of a second to compile.
 """
 
 from __future__ import annotations
@@ -10,18 +10,32 @@ import functools
 
 from rune import ops
 from rune.array import Array
+from rune.backends.cpu.meanings import is_transformed_by_routines
 from rune.core.interpreter import is_evaluating, type_of
-from rune.numpy.composites import is_large
+from rune.core.types import ArrayType
+from rune.numpy.composites import LARGE, is_large
 from rune.ops.fourier import is_by_routine
 from rune.transforms.compile.jit import Jitted, jit
 from rune.typing import ArrayLike
 
+# Elements from which compiled code of two cores takes less time than the routines of eager calls on
+# one; those of real arrays, which it computes as complex ones, it never does.
+ON_ONE_CORE = 1 << 22
+
 
 def transformed(x: ArrayLike, kind: str, axes: tuple[int, ...], odd: bool) -> Array:
     """`ops.fft`, compiled if an eager call has enough elements to make up for compiling."""
-    if is_evaluating() and is_large((x,)) and is_by_routine(type_of(x), kind=kind, axes=axes, odd=odd):
+    if is_evaluating() and is_large((x,)) and is_compiled(type_of(x), kind, axes, odd):
         return _compiled(kind, axes, odd)(x)
     return ops.fft(x, kind=kind, axes=axes, odd=odd)
+
+
+def is_compiled(x: ArrayType, kind: str, axes: tuple[int, ...], odd: bool) -> bool:
+    """Whether eager transforms of such an array are compiled."""
+    if not isinstance(x.size, int) or x.size < LARGE or not is_by_routine(x, kind=kind, axes=axes, odd=odd):
+        return False
+    is_left = x.size < ON_ONE_CORE or kind in ("rfft", "irfft")
+    return not (is_left and is_transformed_by_routines(x, kind, axes, odd))
 
 
 @functools.cache

@@ -129,10 +129,13 @@ def _next(
 
 def _is_worth_it(arrays: Sequence[Array]) -> bool:
     """Whether the arrays are small, and no setting needs operations one by one."""
-    s = config.current()
-    is_watched = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
-    is_other = s.device or s.disable_jit or s.checkified or s.profile
-    return not (is_watched or is_other) and all([x.size <= SMALL for x in arrays])
+    return not is_watched(config.current()) and all([x.size <= SMALL for x in arrays])
+
+
+def is_watched(s: config.Config) -> bool:
+    """Whether settings ask for more of an operation than its result on the CPU."""
+    is_checked = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
+    return bool(is_checked or s.device or s.disable_jit or s.checkified or s.profile)
 
 
 def _specialised(
@@ -243,7 +246,7 @@ def _on_buffers(line: Line, trace: Traced) -> Specialised[R]:
 
 
 def _builder(treedef: TreeDef) -> Callable[[list[Array]], Any]:
-    """`treedef.unflatten` of the right number of leaves; at once, where no container has another."""
+    """`treedef.unflatten` of enough leaves; at once, where no container has another."""
     is_flat = treedef.kind is not None and all([part.kind is None for part in treedef.parts])
     return partial(treedef.kind.join, treedef.data) if treedef.kind and is_flat else treedef.unflatten
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OF_STAGE = 4  # words of a stage: its function, its table, runs and length
-ROOMS = 3  # of a column's work memory: two for stages, and one for what the last of them writes
-PARTS = "real imag between work words"  # parameters of one row, all pointers
-ROW_POINTERS = f"source target even odd {PARTS}"  # of complex rows
-REAL_POINTERS = f"source target even odd turns {PARTS}"  # of real ones
+HEAD = 9  # words of a length before those of its stages
+ROOMS = 2  # of the work memory of lines in lanes, which stages write by turns
+PARTS = "real imag to_real to_imag between work words"  # parameters of one row, all pointers
+ROUTINE = "words source target memory"  # parameters of a routine that eager calls run (calls.py)
