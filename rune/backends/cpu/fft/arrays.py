@@ -45,7 +45,7 @@ def _steps(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence[in
             half = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
             # The real axis first, and last in the inverse: so other axes have half the numbers.
             real_axis = _Axis(_from_reals(shape, dtype, last), "rfft", last, odd)
-            return [real_axis, *_along(half, WHOLE[dtype], others, inverse=False)]
+            return [real_axis, *_along(half, WHOLE[dtype], others, inverse=False, is_first=False)]
         case "irfft":
             real_axis = _Axis(None if odd else _to_reals(shape, dtype, last), "irfft", last, odd)
             return [*_along(shape, dtype, others, inverse=True), real_axis]
@@ -81,17 +81,27 @@ def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:
     return x
 
 
-def _along(shape: tuple[int, ...], dtype: np.dtype, axes: Sequence[int], inverse: bool) -> list[_Axis]:
-    """Steps along each axis, the last first."""
+def _along(
+    shape: tuple[int, ...], dtype: np.dtype, axes: Sequence[int], inverse: bool, is_first: bool = True
+) -> list[_Axis]:
+    """Steps along each axis, the last first.
+
+    is_first: whether the first of them reads the operand itself
+    """
     kind = "ifft" if inverse else "fft"
-    return [_Axis(_complex(shape, dtype, axis, inverse), kind, axis) for axis in reversed(axes)]
+    # What a step has made belongs to the next one.
+    by_columns = [columns.transformed, *[columns.in_place] * len(axes)][not is_first :]
+    steps = zip(reversed(axes), by_columns, strict=False)
+    return [_Axis(_complex(shape, dtype, axis, inverse, by), kind, axis) for axis, by in steps]
 
 
-def _complex(shape: tuple[int, ...], dtype: np.dtype, axis: int, inverse: bool) -> Step | None:
+def _complex(
+    shape: tuple[int, ...], dtype: np.dtype, axis: int, inverse: bool, by_columns: Callable[..., np.ndarray]
+) -> Step | None:
     n, inner = shape[axis], math.prod(shape[axis + 1 :])
     if axis < len(shape) - 1:
         is_taken = columns.is_routine(n, inner, dtype)
-        return partial(columns.transformed, axis=axis, inverse=inverse) if is_taken else None
+        return partial(by_columns, axis=axis, inverse=inverse) if is_taken else None
     if groups.is_routine(math.prod(shape[:-1]), n, dtype):
         return partial(groups.transformed, inverse=inverse)
     return partial(rows.transformed, inverse=inverse) if rows.is_routine(n, dtype) else None

@@ -37,6 +37,15 @@ def transformed(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
     return call_for(*sizes, PART[x.dtype], inverse)(x, host_memory.empty(x.shape, x.dtype))
 
 
+def in_place(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
+    """The same, in the memory of a dense operand if no vector of columns overlaps another."""
+    sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    # A vector is read whole before it is written.
+    if sizes[-1] % rows.shape_of(PART[x.dtype]).lanes or not x.flags.c_contiguous:
+        return transformed(x, axis, inverse=inverse)
+    return call_for(*sizes, PART[x.dtype], inverse)(x, x)
+
+
 @functools.lru_cache(maxsize=64)
 def call_for(outer: int, n: int, inner: int, dtype: np.dtype, inverse: bool) -> Call:
     """The transform of arrays [outer, n, inner]."""
