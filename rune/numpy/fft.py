@@ -16,36 +16,32 @@ axes.
 
 from __future__ import annotations
 
-import functools
 import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rune import config, dtypes, ops
+from rune import dtypes, ops
 from rune.absent import of as _absent
-from rune.array import CPU, Array
+from rune.array import Array
 from rune.backends import Device
-from rune.core.interpreter import is_evaluating, literal, type_of
-from rune.core.types import ArrayType
+from rune.core.interpreter import literal, type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
 from rune.numpy.arguments import floating, inexact, static_size, value
 from rune.numpy.creation import arange
-from rune.numpy.large_transforms import is_compiled, transformed
+from rune.numpy.large_transforms import plain_transform, transformed
 from rune.numpy.shapes import roll
+from rune.numpy.transform_norms import checked_norm, swapped_norm
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import weighted
 from rune.transforms.compile.placement import device_put
-from rune.transforms.compile.tiers import is_watched, tiered
-from rune.transforms.eager import Operation, computed, operation_on
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
 
-_NORMS = ("backward", "ortho", "forward")
 _INVERSE = ("ifft", "irfft")
-_SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -297,23 +293,8 @@ def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str 
 
 def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
-    if s is None and norm is None and type(a) is Array and a.place is CPU and is_evaluating():
-        operation = _plain_operation(config.current(), name, kind, a.type, axes) if type(axes) is tuple else None
-        if operation is not None:
-            return Array(computed(operation, (a.buffer,)), operation.results[0], CPU)
-    return _adapted(name, kind, a, s, axes, norm)
-
-
-@functools.lru_cache(maxsize=1024)
-def _plain_operation(settings: config.Config, name: str, kind: str, x: ArrayType, axes: tuple) -> Operation | None:
-    """The transform of such an array as it is, without anything else to do; else None."""
-    is_number = x.dtype in ((dtypes.f32, dtypes.f64) if kind == "rfft" else dtypes.COMPLEX)
-    if not is_number or x.is_symbolic or 0 in x.shape or not axes or is_watched(settings):
-        return None
-    numbers = c.normalised_axes(name, axes, x)
-    if (kind == "irfft" and x.shape[numbers[-1]] == 1) or is_compiled(x, kind, numbers, False):
-        return None
-    return operation_on(ops.fft, (x,), (("kind", kind), ("axes", numbers), ("odd", False)))
+    plain = plain_transform(name, kind, a, axes) if s is None and norm is None else None
+    return _adapted(name, kind, a, s, axes, norm) if plain is None else plain
 
 
 @tiered
@@ -337,18 +318,6 @@ def _to_real(x: ArrayLike, axes: tuple[int, ...], n: Size) -> Array:
     """irfft to a length of unknown parity: half the spectrum, doubled, zero-padded, transformed."""
     full = _resized(weighted(x, axes[-1], n, 2), {axes[-1]: n})
     return c.real(ops.fft(full, kind="ifft", axes=axes, odd=False))
-
-
-def checked_norm(name: str, norm: str | None) -> str:
-    """The norm, "backward" by default. Errors: ArgumentError for any other value."""
-    if norm is not None and norm not in _NORMS:
-        raise ArgumentError(f"{name}: cannot use norm={norm!r} (one of {', '.join(_NORMS)})")
-    return norm or "backward"
-
-
-def swapped_norm(norm: str) -> str:
-    """The norm that scales the forward transform as this one scales the inverse."""
-    return _SWAPPED[norm]
 
 
 def _as_real(name: str, a: ArrayLike) -> Array:
