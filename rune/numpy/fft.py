@@ -291,7 +291,7 @@ def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str 
     return _along(name, kind, a, (n,), (axis,), norm)
 
 
-def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
+def _along(name: str, kind: str, a: ArrayLike, s: object, axes: object, norm: str | None) -> Array:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
     plain = plain_transform(name, kind, a, axes) if s is None and norm is None else None
     return _adapted(name, kind, a, s, axes, norm) if plain is None else plain

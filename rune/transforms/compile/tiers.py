@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -236,7 +236,7 @@ def _on_buffers(line: Line, trace: Traced) -> Specialised[R]:
 
         return cast("Specialised[R]", of_one_result)
 
-    build = _builder(trace.out_tree)
+    build: Specialised[R] = _builder(trace.out_tree)
 
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])
@@ -245,7 +245,7 @@ def _on_buffers(line: Line, trace: Traced) -> Specialised[R]:
     return call
 
 
-def _builder(treedef: TreeDef) -> Callable[[list[Array]], Any]:
+def _builder(treedef: TreeDef) -> Specialised[R]:
     """`treedef.unflatten` of enough leaves; at once, where no container has another."""
     is_flat = treedef.kind is not None and all([part.kind is None for part in treedef.parts])
     return partial(treedef.kind.join, treedef.data) if treedef.kind and is_flat else treedef.unflatten

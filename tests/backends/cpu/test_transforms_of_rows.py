@@ -15,7 +15,7 @@ import rune
 import rune.numpy as rnp
 from rune.backends.cpu import compiler, meanings
 from rune.backends.cpu.fft import rows
-from rune.backends.cpu.fft.stages import IN_PARTS
+from rune.backends.cpu.fft.conventions import IN_PARTS
 from rune.core.types import ArrayType
 from rune.ops.fourier import fft
 from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact

@@ -5,9 +5,9 @@ Source: as forms.py and stages.py.
 
 from __future__ import annotations
 
-from rune.backends.cpu.fft.conventions import HEAD, OF_STAGE, PARTS, ROUTINE
+from rune.backends.cpu.fft.conventions import HEAD, OF_STAGE, PARTS, ROUTINE, Ends
 from rune.backends.cpu.fft.lines import turned_squares_function
-from rune.backends.cpu.fft.stages import Ends, declarations, stage_function
+from rune.backends.cpu.fft.stages import declarations, stage_function
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
 from rune.lowering.codegen.llvm.ir.text import Value

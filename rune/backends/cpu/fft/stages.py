@@ -19,9 +19,9 @@ Fast Fourier Transform", §1.7.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
 
 from rune.backends.cpu.fft.butterflies import Pair, add, subtract, times, transformed
+from rune.backends.cpu.fft.conventions import IN_PARTS, Ends
 from rune.backends.cpu.fft.lines import put_pairs, take_pairs
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
@@ -32,19 +32,6 @@ PARAMETERS = "ptr %fr, ptr %fi, i64 %fs, ptr %tr, ptr %ti, i64 %ts, ptr %turns, 
 
 
 MOST = 64  # the largest radix
-# How complex numbers lie: parts in memory of their own, or pairs; swapped pairs have the imaginary
-# part as their real one, and make an inverse of a transform that reads and writes them.
-Layout: TypeAlias = Literal["parts", "pairs", "swapped"]
-
-
-class Ends(NamedTuple):
-    """How a transform, or a stage of it, reads and writes."""
-
-    reads: Layout = "parts"
-    writes: Layout = "parts"
-
-
-IN_PARTS = Ends()
 
 
 def declarations(shape: Shape) -> str:
