@@ -78,6 +78,13 @@ IN_A_ROW = 10
 
 FUNCTIONS = ("exp", "exp2", "expm1", "sigmoid", "softplus", "log", "sin", "cos", "tanh", "erf", "pow")
 COMPLEX_FACTORS = ("cholesky", "lu", "qr", "inv", "det")
+TRANSFORMS = {
+    "fft2": "fft2 of c64[256,256]",
+    "rfft2": "rfft2 of f32[256,256]",
+    "fft_rows": "fft of c64[64,1024]",
+    "fft_columns": "fft of c64[256,256] along axis 0",
+    "rfft_rows": "rfft of f32[64,1024]",
+}
 COMPOSITES = ("sinc", "hypot", "ldexp", "deviations")
 
 _ALL = ("numpy", "jax", "torch")
@@ -119,8 +126,8 @@ CASES = (
     *[Case(f"eager_{name}", f"{name} of 1 M, not compiled", Bar(1.5, "numpy"), ("numpy",)) for name in COMPOSITES],
     Case("cholesky", "cholesky of f32[1024,1024]", Bar(1.2, "jax"), ("jax",)),
     Case("cholesky_eager", "the same, not jitted", Bar(1.2, "jax"), ("jax",)),
-    Case("eigh", "eigh of f32[256,256]", Bar(1.5, "jax"), ("jax",)),
-    Case("eigh_eager", "the same, not jitted", Bar(1.5, "jax"), ("jax",)),
+    Case("eigh", "eigh of f32[256,256]", Bar(1.0, "torch"), _TRACED),
+    Case("eigh_eager", "the same, not jitted", Bar(1.0, "torch"), _TRACED),
     Case("inverses", "inverses of 100,000 f32[4,4]", Bar(1.0, "jax"), ("jax",)),
     *[Case(f"complex_{x}", f"{x} of c64[256,256]", Bar(1.0, "jax"), ("jax",)) for x in COMPLEX_FACTORS],
     Case("lstsq", "lstsq of f32[100,10]", Bar(1.1, "jax"), ("jax",)),
@@ -128,11 +135,16 @@ CASES = (
     Case("quantiles_eager", "gammaincinv of 1,000 f32, not jitted", Bar(0.5, "numpy"), ("numpy",)),
     Case("fft_short", "fft of 65,536 c64", Bar(1.0, "jax"), ("jax",)),
     Case("fft", "fft of 4 M c64", Bar(1.2, "jax"), ("numpy", "jax")),
+    Case("fft_million", "fft of 1 M c64", Bar(1.0, "torch"), _TRACED),
+    *[Case(f"{name}_eager", f"{title}, not jitted", Bar(1.0, "torch"), _ALL) for name, title in TRANSFORMS.items()],
+    Case("packbits", "packbits of 1 M truths", Bar(1.0, "numpy"), ("numpy", "jax")),
+    Case("packbits_eager", "the same, not jitted", Bar(1.0, "numpy"), ("numpy", "jax")),
     Case("rfft", "rfft of 4 M f32", Bar(1.2, "jax"), ("numpy", "jax")),
     Case("rolled", "rolled scan of tanh(h @ w + x), one h of 64", Bar(1.0, "jax"), ("jax",)),
     Case("rolled_grad", "gradient of that scan", Bar(1.0, "jax"), ("jax",)),
     Case("flow", "pseudo-spectral flow of 128 x 128, 10 steps", Bar(1.0, "jax"), ("jax",)),
     Case("solver", "64 adaptive Dormand-Prince solvers in a while_loop", Bar(1.0, "jax"), ("jax",)),
+    Case("spheres", "sphere tracing of 256 x 256 rays by while_loop under vmap", Bar(1.0, "jax"), ("jax",)),
     Case("process", "Gaussian process of 200 points, value and gradient", Bar(1.0, "jax"), ("jax",)),
     Case("cumsum", "cumsum of 4 M f32", Bar(0.5, "jax"), ("jax",)),
     Case("sort", "sort of 1 M f32", Bar(0.05, "jax"), ("jax",)),
@@ -149,6 +161,11 @@ CASES = (
 def normal(size: int | tuple[int, ...], seed: int) -> np.ndarray:
     """float32 normals, the same in every process."""
     return np.random.default_rng(seed).standard_normal(size, dtype=np.float32)
+
+
+def complex_normal(size: int | tuple[int, ...]) -> np.ndarray:
+    """complex64 normals."""
+    return normal(size, 1) + 1j * normal(size, 2)
 
 
 @dataclass(frozen=True, slots=True)

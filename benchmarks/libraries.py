@@ -14,11 +14,12 @@ from operator import matmul
 from typing import Any
 
 import numpy as np
-from cases import IN_A_ROW, MATMULS, SMALL_MATMULS, Sizes, mlp_data, normal
+from cases import IN_A_ROW, MATMULS, SMALL_MATMULS, Sizes, complex_normal, mlp_data, normal
 from networks import eager_composites, elementwise_functions, networks
 from networks_torch import torch_networks
 from numerics import numerics, numerics_of_scipy
 from programs import whole_programs
+from transforms import packed, transforms
 
 Call = Callable[[], Any]
 LEARNING_RATE = 0.01
@@ -99,6 +100,8 @@ def numpy_library() -> Library:
         **multiplying(lambda f: f, np.asarray, lambda x: x),
         **eager_composites(np, np.asarray, lambda x: x),
         **numerics_of_scipy(),
+        **transforms(lambda f: f, np.fft, np.asarray, lambda x: x),
+        **packed(lambda f: f, np, lambda x: x),
     }
     return Library(np.__version__, calls, lambda x: x, np.asarray)
 
@@ -196,11 +199,6 @@ def transforming(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], C
         return waiting(core.jit(xp.fft.rfft), wait, xp.asarray(normal(s.elements, 1)))
 
     return {"fft": complex_, "rfft": real}
-
-
-def complex_normal(size: int) -> np.ndarray:
-    """complex64 normals."""
-    return normal(size, 1) + 1j * normal(size, 2)
 
 
 def factorising(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
@@ -354,6 +352,8 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         **drawing(core, wait),
         **factorising(core, xp, wait),
         **transforming(core, xp, wait),
+        **transforms(core.jit, xp.fft, xp.asarray, wait),
+        **packed(core.jit, xp, wait),
         **convolving(core, xp, wait),
         **ordering(core, xp, wait),
         **whole_programs(core, xp, wait),
@@ -437,6 +437,16 @@ def torch_library() -> Library:
         x, y = tensor(normal(8, 1)), tensor(normal(8, 2))
         return lambda: x + y
 
+    def eigh(s: Sizes) -> Call:
+        a = normal((s.matrix // 4, s.matrix // 4), 1)
+        x = tensor(a + a.T)
+
+        def scaled() -> Any:
+            values, vectors = torch.linalg.eigh(x)
+            return vectors * values
+
+        return scaled
+
     calls = {
         "elementwise": elementwise,
         "sum": total,
@@ -445,6 +455,9 @@ def torch_library() -> Library:
         "small_eager": small_eager,
         **multiplying(lambda f: f, tensor, lambda x: x),
         **torch_networks(torch),
+        **transforms(lambda f: f, torch.fft, tensor, lambda x: x, axis="dim"),
+        "eigh": eigh,
+        "eigh_eager": eigh,
     }
     return Library(torch.__version__, calls, lambda x: x, first_leaf)
 

@@ -54,6 +54,7 @@ def whole_programs(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes],
         "solver": lambda s: call(
             core.vmap(lambda mu: oscillator(core, xp, mu)), np.linspace(0.5, 3, s.units).astype(np.float32)
         ),
+        "spheres": lambda s: call(lambda pixels: traced_spheres(core, xp, pixels), pixels_of(s.matrix // 4)),
         "process": process,
     }
 
@@ -96,6 +97,43 @@ def oscillator(core: Any, xp: Any, mu: Any) -> Any:
 
     start = xp.asarray(0.0, "float32"), xp.asarray([2.0, 0.0], "float32"), xp.asarray(0.1, "float32")
     return core.lax.while_loop(lambda state: state[0] < END, step, start)[1]
+
+
+def pixels_of(n: int) -> np.ndarray:
+    """The places of n x n pixels on a screen from -1 to 1."""
+    side = np.linspace(-1, 1, n, dtype=np.float32)
+    return np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
+
+
+def traced_spheres(core: Any, xp: Any, pixels: Any) -> Any:
+    """How far each ray goes before it meets one of three spheres or a plane, by sphere tracing.
+
+    Source: Hart 1996, "Sphere tracing", The Visual Computer 12(10).
+    """
+    centres = np.array([[0, 0, 4], [-1.5, 0.5, 5], [1.2, -0.4, 3]], np.float32)
+    radii = np.array([1, 0.8, 0.4], np.float32)
+    near, far = 1e-3, 20.0
+
+    def distance(point: Any) -> Any:
+        to_centres = xp.sqrt(xp.sum((point - centres) ** 2, -1)) - radii
+        return xp.minimum(xp.min(to_centres), point[1] + 1)  # the plane is y = -1
+
+    def length(pixel: Any) -> Any:
+        ray = xp.concatenate([pixel, xp.ones(1, "float32")])
+        ray = ray / xp.sqrt(xp.sum(ray**2))
+
+        def is_going(state: Any) -> Any:
+            t, gap = state
+            return (gap > near) & (t < far)
+
+        def step(state: Any) -> Any:
+            t = state[0] + state[1]
+            return t, distance(t * ray)
+
+        start = xp.asarray(0.0, "float32")
+        return core.lax.while_loop(is_going, step, (start, distance(start * ray)))[0]
+
+    return core.vmap(length)(pixels)
 
 
 def likelihood(core: Any, xp: Any, parameters: Any, x: Any, y: Any) -> Any:

@@ -29,7 +29,6 @@ LARGE = 1 << 18  # elements from which the second call makes up for compiling
 
 def composite(function: Callable[P, R]) -> Callable[P, R]:
     """`function` as one kernel, where an eager call has a large array and no keywords."""
-    seldom = tiered(function)
     code = function.__code__  # type: ignore[attr-defined]
     parameters = parameters_of(function)
     takes_numbers = code.co_posonlyargcount == code.co_argcount  # otherwise a number may be an axis
@@ -38,12 +37,14 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     def compiled() -> Jitted[P, R]:
         return jit(function)
 
+    # Asked of a kind of calls that is not specialised: those that are have small arrays.
+    @tiered
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
             refuse_options(call.__name__, kwargs, parameters)
         if kwargs or not is_evaluating() or not is_large(args, takes_numbers):
-            return seldom(*args, **kwargs)
+            return function(*args, **kwargs)
         with config.setting(symbolic="auto"):  # after a second size, nothing is compiled again
             return compiled()(*args, **kwargs)
 

@@ -30,8 +30,9 @@ from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
 from rune.numpy.arguments import floating, inexact, static_size, value
 from rune.numpy.creation import arange
-from rune.numpy.large_transforms import transformed
+from rune.numpy.large_transforms import plain_transform, transformed
 from rune.numpy.shapes import roll
+from rune.numpy.transform_norms import checked_norm, swapped_norm
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
@@ -40,9 +41,7 @@ from rune.transforms.compile.placement import device_put
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
 
-_NORMS = ("backward", "ortho", "forward")
 _INVERSE = ("ifft", "irfft")
-_SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -292,9 +291,15 @@ def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str 
     return _along(name, kind, a, (n,), (axis,), norm)
 
 
-@tiered
-def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
+def _along(name: str, kind: str, a: ArrayLike, s: object, axes: object, norm: str | None) -> Array:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
+    plain = plain_transform(name, kind, a, axes) if s is None and norm is None else None
+    return _adapted(name, kind, a, s, axes, norm) if plain is None else plain
+
+
+@tiered
+def _adapted(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
+    """The same for all arguments, which are checked."""
     norm = checked_norm(name, norm)
     x = _as_real(name, a) if kind == "rfft" else _as_complex(name, a)
     numbers = _axes(name, x, s, axes)
@@ -313,18 +318,6 @@ def _to_real(x: ArrayLike, axes: tuple[int, ...], n: Size) -> Array:
     """irfft to a length of unknown parity: half the spectrum, doubled, zero-padded, transformed."""
     full = _resized(weighted(x, axes[-1], n, 2), {axes[-1]: n})
     return c.real(ops.fft(full, kind="ifft", axes=axes, odd=False))
-
-
-def checked_norm(name: str, norm: str | None) -> str:
-    """The norm, "backward" by default. Errors: ArgumentError for any other value."""
-    if norm is not None and norm not in _NORMS:
-        raise ArgumentError(f"{name}: cannot use norm={norm!r} (one of {', '.join(_NORMS)})")
-    return norm or "backward"
-
-
-def swapped_norm(norm: str) -> str:
-    """The norm that scales the forward transform as this one scales the inverse."""
-    return _SWAPPED[norm]
 
 
 def _as_real(name: str, a: ArrayLike) -> Array:

@@ -100,6 +100,9 @@ def _order(name: str, bitorder: str) -> tuple[int, ...]:
     return _WEIGHTS if bitorder == "big" else _WEIGHTS[::-1]
 
 
+_TRUTHS = dtypes.INTEGER | {dtypes.bool_}
+
+
 @tiered
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truths along an axis as one u8; the last byte is filled up with zeros.
@@ -114,7 +117,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     """
     weights = _order("packbits", bitorder)
     x = value("packbits", a)
-    if type_of(x).dtype not in dtypes.INTEGER | {dtypes.bool_}:
+    if type_of(x).dtype not in _TRUTHS:
         raise DtypeError(f"packbits: cannot pack {type_of(x)} (bool or integer dtype required)")
     if axis is None and type_of(x).ndim != 1:
         x = c.reshape(x, -1)

@@ -68,7 +68,7 @@ class Evaluate(Interpreter):
         if place.device is None and not settings.check_bounds:
             if settings.check_keys:
                 note_use(primitive, data)
-            result = Array(np.asarray(_computed(operation, data)), operation.results[0], place)
+            result = Array(np.asarray(computed(operation, data)), operation.results[0], place)
             if begin is not None:
                 tell(primitive.name, data, (result,), begin)
             is_checked = settings.check_nans or settings.check_infs
@@ -107,7 +107,7 @@ def operation_on(primitive: Primitive, types: tuple[ArrayType, ...], params: tup
     return Operation(results if primitive.multiple_results else (results,), run, is_routine and is_long(shapes))
 
 
-def _computed(operation: Operation, data: Sequence[Value]) -> Any:
+def computed(operation: Operation, data: Sequence[Value]) -> Any:
     """NumPy's result. Errors: OutOfMemory if there is no memory for it."""
     run = operation.run
     # IEEE results such as 1 / 0 = inf are values here, not warnings.
@@ -138,7 +138,7 @@ def _results(
     if place.device is not None:
         program = one_operation(primitive, types, tuple(sorted(params.items())))
         return run_program(program, args, place)
-    outs = _computed(operation, data)
+    outs = computed(operation, data)
     return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(outs, operation.results, strict=True)]
 
 

@@ -275,6 +275,30 @@ def test_programs_fall_into_pieces(function: Callable[..., Any], expected: list[
     assert parts == expected
 
 
+def test_what_numpy_computes_of_constants_alone_comes_before_all_pieces() -> None:
+    def function(x: rune.Array) -> rune.Array:
+        return rnp.exp(x * 2 + 1) + rnp.sin(rnp.arange(10, dtype="float32")) * x
+
+    program = live(flat(rune.make_program(function)(rnp.ones(10))))
+
+    parts = ["piece" if isinstance(p, Program) else p.primitive.name for p in pieces_of(program)]
+
+    assert parts[-4:] == ["sin", "piece", "exp", "piece"]
+
+
+def test_roots_and_squares_are_computed_again_rather_than_passed_on() -> None:
+    def function(x: rune.Array) -> rune.Array:
+        root = rnp.sqrt(abs(x) + 1)
+        return rnp.exp(-root) * root**2
+
+    program = live(flat(rune.make_program(function)(rnp.ones(10))))
+    first, _, last = pieces_of(program)
+
+    assert isinstance(first, Program)
+    assert isinstance(last, Program)
+    assert (len(first.outputs), len(last.inputs)) == (1, 2)
+
+
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(("shape", "dtype"), [((3, 3), np.float32), ((2, 5, 5), np.float64)], ids=str)
 def test_a_small_symmetric_matrix_keeps_its_bits_and_is_one_compiled_program(

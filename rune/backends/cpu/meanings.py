@@ -29,8 +29,7 @@ from rune.ops.scalars import of_dtype
 from rune.ops.sliding import shear, shearing
 from rune.ops.transcendental import integer_pow, powering
 
-LONG_ROW = 1 << 10  # complex numbers in a row for which the routine gains more than its call costs
-LARGE = 1 << 13  # numbers of an array for which several calls, or one that does more, pay
+LARGE = 1 << 10  # numbers of an array for which routines take less time than NumPy's transform
 Meaning: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
@@ -47,13 +46,17 @@ def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping
 def _transform(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: bool) -> Meaning | None:
     """The routines for arrays that are large enough; None to use NumPy's function."""
     shape = tuple(d for d in x.shape if isinstance(d, int))
-    if len(shape) < x.ndim:
-        return None
     reals = 2 if kind == "irfft" else 1  # for which a frequency stands
-    is_long_row = kind in ("fft", "ifft") and axes == (x.ndim - 1,) and shape[-1] >= LONG_ROW
-    if not is_long_row and reals * math.prod(shape) < LARGE:
+    if len(shape) < x.ndim or reals * math.prod(shape) < LARGE:
         return None
     return _transforms().transform(shape, x.dtype, kind, axes, odd)
+
+
+def is_transformed_by_routines(x: ArrayType, kind: str, axes: tuple[int, ...], odd: bool) -> bool:
+    """Whether routines compute the whole of an eager transform of such a large array."""
+    shape = tuple(d for d in x.shape if isinstance(d, int))
+    by_routines: bool = _transforms().is_routine(shape, x.dtype, kind, axes, odd)
+    return len(shape) == x.ndim and by_routines
 
 
 # Functions of types and parameters that give a primitive's function for these types.

@@ -126,15 +126,22 @@ def _qr_in_lapack(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.nd
     is_square = full_matrices and rows > columns
     q = (_COMPLETE if is_square else _REDUCED)(packed, taus)
     height = rows if is_square else min(rows, columns)
-    return _narrowed(q, a), _narrowed(_upper(packed[..., :height, :]), a)
+    return _narrowed(q, a), _upper(packed[..., :height, :] if height < rows else packed, a.dtype)
 
 
-def _upper(x: np.ndarray) -> np.ndarray:
-    """The upper triangles, with zeros below."""
+def _upper(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The upper triangles, with zeros below, in this dtype."""
     rows, columns = x.shape[-2:]
-    return np.where(_upper_mask(rows, columns), x, 0) if rows * columns <= FEW else np.triu(x)
+    if rows * columns > FEW:
+        return np.triu(x).astype(dtype, copy=False)
+    result = x.astype(dtype)
+    np.copyto(result, _ZERO, where=_lower_mask(rows, columns), casting="unsafe")
+    return result
+
+
+_ZERO = np.zeros((), np.int8)
 
 
 @functools.lru_cache(maxsize=64)
-def _upper_mask(rows: int, columns: int) -> np.ndarray:
-    return np.triu(np.ones((rows, columns), bool))
+def _lower_mask(rows: int, columns: int) -> np.ndarray:
+    return np.tri(rows, columns, -1, bool)

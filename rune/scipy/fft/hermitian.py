@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rune.array import Array
 from rune.numpy.complex_numbers import conj
-from rune.numpy.fft import checked_norm, irfftn, rfftn, swapped_norm
+from rune.numpy.fft import irfftn, rfftn
+from rune.numpy.transform_norms import checked_norm, swapped_norm
 from rune.typing import ArrayLike
 
 

@@ -30,9 +30,10 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, static_size, value
 from rune.numpy.complex_numbers import imag, real
 from rune.numpy.creation import arange
-from rune.numpy.fft import checked_norm, fft, irfft, rfft, swapped_norm
+from rune.numpy.fft import fft, irfft, rfft
 from rune.numpy.joining import concatenate
 from rune.numpy.shapes import moveaxis
+from rune.numpy.transform_norms import checked_norm, swapped_norm
 from rune.ops import complex_numbers as parts
 from rune.ops import conventions as c
 from rune.ops.arithmetic import div, select

@@ -33,6 +33,9 @@ LEAST = 2  # equations of a compiled piece at least: its call costs as much as a
 FEW = 1 << 10  # elements of a value that is computed again rather than passed on
 _SHORT = frozenset("arithmetic comparison selection conversion rounding bits movement creation identity".split())
 
+_BEFORE = -1  # the rank of NumPy's constants
+_ROUNDED_ONCE = frozenset({"sqrt", "integer_pow"})  # instructions, or one or two of them
+
 
 Part: TypeAlias = Program | Equation
 
@@ -61,13 +64,17 @@ def in_order(program: Program) -> Program:
 
 def pieces_of(program: Program) -> list[Part]:
     """The pieces of a flat program, and between them the equations that NumPy computes."""
-    compiled_equations = _compiled_equations(program)
+    compiled_equations, varying = _compiled_equations(program), _varying_values(program)
     ranks: dict[Var, int] = {}  # even for results of compiled pieces, odd for those of NumPy
     parts: dict[int, list[Equation]] = defaultdict(list)
     for equation in program.equations:
         rank = max([ranks.get(a, 0) for a in equation.operands if isinstance(a, Var)], default=0)
         # The earliest rank that is not before its operands, of the parity of what computes it.
         rank += rank % 2 if equation in compiled_equations else 1 - rank % 2
+        if equation not in compiled_equations and varying.isdisjoint(equation.results):
+            # A constant, which NumPy computes once: nothing waits for it.
+            parts[_BEFORE].append(equation)
+            continue
         ranks.update((v, rank) for v in equation.results)
         parts[rank].append(equation)
     return _parts_of(program, sorted(parts.items()), compiled_equations)
@@ -98,7 +105,8 @@ def _parts_of(
 
 def _is_short(equation: Equation) -> bool:
     """Whether computing an equation again takes less time than an array that is passed on."""
-    return equation.primitive.family in _SHORT and all(v.type.size <= FEW for v in equation.results)
+    is_short = equation.primitive.family in _SHORT or equation.primitive.name in _ROUNDED_ONCE
+    return is_short and all(v.type.size <= FEW for v in equation.results)
 
 
 def _piece(program: Program, results: Sequence[Var], equations: set[Equation]) -> Program:

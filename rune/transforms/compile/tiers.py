@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import ParamSpec, TypeVar, cast
 
@@ -33,6 +34,7 @@ from rune.transforms.compile.jit import jit
 from rune.transforms.compile.pieces import flat, in_order, line_of, pieces_of
 from rune.transforms.compile.trace_cache import Traced
 from rune.transforms.programs.straight_line import Line, straight_line
+from rune.tree import TreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,9 +65,17 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
         if not is_evaluating():
             return function(*args, **kwargs)
         arrays: list[Array] = []
-        key = (config.current(), *[_kind(x, arrays) for x in args])
+        parts: list[Hashable] = [config.current()]
+        for x in args:
+            # As `_kind` has it, without a call: this is most of what a short function costs.
+            if type(x) is Array and x.place is CPU:
+                arrays.append(x)
+                parts.append(x.type)
+            else:
+                parts.append(_kind(x, arrays))
         if kwargs:
-            key = (*key, *kwargs, *[_kind(x, arrays) for x in kwargs.values()])
+            parts += [*kwargs, *[_kind(x, arrays) for x in kwargs.values()]]
+        key = tuple(parts)
         state = kinds.get(key, 0)
         if state is None or None in key:
             return function(*args, **kwargs)
@@ -119,10 +129,13 @@ def _next(
 
 def _is_worth_it(arrays: Sequence[Array]) -> bool:
     """Whether the arrays are small, and no setting needs operations one by one."""
-    s = config.current()
-    is_watched = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
-    is_other = s.device or s.disable_jit or s.checkified or s.profile
-    return not (is_watched or is_other) and all([x.size <= SMALL for x in arrays])
+    return not is_watched(config.current()) and all([x.size <= SMALL for x in arrays])
+
+
+def is_watched(s: config.Config) -> bool:
+    """Whether settings ask for more of an operation than its result on the CPU."""
+    is_checked = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
+    return bool(is_checked or s.device or s.disable_jit or s.checkified or s.profile)
 
 
 def _specialised(
@@ -191,8 +204,10 @@ def _in_pieces(program: Program, trace: Traced) -> Specialised[R] | None:
 
 def _in_one_piece(compiled: Specialised[R], by_functions: Specialised[R]) -> Specialised[R]:
     def call(*arrays: Array) -> R:
-        is_plain = all([x.buffer.flags.c_contiguous for x in arrays])
-        return compiled(*arrays) if is_plain else by_functions(*arrays)
+        for x in arrays:
+            if not x.buffer.flags.c_contiguous:
+                return by_functions(*arrays)
+        return compiled(*arrays)
 
     return call
 
@@ -200,8 +215,10 @@ def _in_one_piece(compiled: Specialised[R], by_functions: Specialised[R]) -> Spe
 def _by_layout(by_pieces: Line, by_functions: Line) -> Line:
     def line(buffers: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         # Pieces were compiled for C order; NumPy's functions read views in any order.
-        is_plain = all([x.flags.c_contiguous for x in buffers])
-        return by_pieces(buffers) if is_plain else by_functions(buffers)
+        for x in buffers:
+            if not x.flags.c_contiguous:
+                return by_functions(buffers)
+        return by_pieces(buffers)
 
     return line
 
@@ -219,11 +236,19 @@ def _on_buffers(line: Line, trace: Traced) -> Specialised[R]:
 
         return cast("Specialised[R]", of_one_result)
 
+    build: Specialised[R] = _builder(trace.out_tree)
+
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])
-        return trace.out_tree.unflatten([*map(Array, outs, types, repeat(CPU))])
+        return build([*map(Array, outs, types, repeat(CPU))])
 
     return call
+
+
+def _builder(treedef: TreeDef) -> Specialised[R]:
+    """`treedef.unflatten` of enough leaves; at once, where no container has another."""
+    is_flat = treedef.kind is not None and all([part.kind is None for part in treedef.parts])
+    return partial(treedef.kind.join, treedef.data) if treedef.kind and is_flat else treedef.unflatten
 
 
 def _of_program(program: Program, trace: Traced) -> Specialised[R]:

@@ -15,6 +15,7 @@ import rune
 import rune.numpy as rnp
 from rune.backends.cpu import compiler, meanings
 from rune.backends.cpu.fft import rows
+from rune.backends.cpu.fft.conventions import IN_PARTS
 from rune.core.types import ArrayType
 from rune.ops.fourier import fft
 from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact
@@ -23,7 +24,7 @@ from tests.support.sampling import each_value
 pytestmark = each_value()
 
 INVERSE = {"fft": False, "ifft": True}
-LIMIT = meanings.LONG_ROW
+LIMIT = meanings.LARGE
 # The limit and its neighbours, a prime, each radix first and last, factors that differ.
 LENGTHS = [LIMIT - 1, LIMIT, LIMIT + 1, 1031, 1080, 1250, 2048, 3**7, 5**5, 4096, 6000, 16_384, 30_720, 65_536, 131_072]
 
@@ -110,7 +111,7 @@ def test_an_eager_gradient_through_a_transform_is_its_transposition():
 
 def test_code_that_two_threads_make_at_once_is_kept_for_both():
     """A cache remembers one of them; the address of the other is among the words of a length."""
-    first, second = (rows._stage_code.__wrapped__(np.dtype(np.float32), 4, False) for _ in range(2))
+    first, second = (rows._stage_code.__wrapped__(np.dtype(np.float32), 4, False, IN_PARTS) for _ in range(2))
 
     assert first is not second
     assert all(any(code is lasting for lasting in compiler.LASTING) for code in (first, second))
@@ -118,7 +119,7 @@ def test_code_that_two_threads_make_at_once_is_kept_for_both():
 
 def test_threads_that_begin_together_transform_lengths_that_none_has_met():
     xs = [drawn((n,), np.complex64) for n in (1024, 1125, 2187, 3125, 6000, 16_384)]
-    for function in (rows._stage_code, rows.length_of, rows._entry, rows._code):
+    for function in (rows._stage_code, rows.length_of, rows.call_for, rows._code):
         function.cache_clear()
     start = threading.Barrier(6)
 

@@ -8,6 +8,8 @@ lengths        how a length is divided
 
 For eager calls, by routines that serve all lengths, each with a module that writes it:
 
-rows     complex rows         reals     real rows of even length
-columns  other axes           arrays    whole arrays, step by step
+rows     complex rows         reals          real rows of even length
+groups   many short rows      real_columns   real arrays along other axes
+columns  other axes           arrays         whole arrays, step by step
+calls    a routine as a Python function
 """

@@ -1,4 +1,4 @@
-"""Transforms of 2, 3, 4, 5 and 8 elements, in registers.
+"""Transforms of 2, 3, 4, 5, 8 and 16 elements, in registers.
 
 Source: Van Loan 1992, "Computational Frameworks for the Fast Fourier Transform", §2.2 (4 and 8);
 Nussbaumer 1982, "Fast Fourier Transform and Convolution Algorithms", §4.2 (odd numbers).
@@ -43,6 +43,8 @@ def transformed(x: Sequence[Pair]) -> list[Pair]:
             return _four(x)
         case 8:
             return _eight(x)
+        case 16:
+            return _sixteen(x)
         case _:
             return _odd(x)
 
@@ -66,6 +68,31 @@ def _eight(x: Sequence[Pair]) -> list[Pair]:
     ]
     sums = [add(a, b) for a, b in zip(even, products, strict=True)]
     return sums + [subtract(a, b) for a, b in zip(even, products, strict=True)]
+
+
+def _sixteen(x: Sequence[Pair]) -> list[Pair]:
+    even, odd = transformed(x[::2]), transformed(x[1::2])
+    products = [_turned(value, k) for k, value in enumerate(odd)]
+    sums = [add(a, b) for a, b in zip(even, products, strict=True)]
+    return sums + [subtract(a, b) for a, b in zip(even, products, strict=True)]
+
+
+def _turned(x: Pair, k: int) -> Pair:
+    """x exp(-2πi k/16), for k up to 7."""
+    real, imag = x
+    half = math.sqrt(0.5)
+    match k:
+        case 0:
+            return x
+        case 2:
+            return (real + imag) * half, (imag - real) * half
+        case 4:
+            return over_i(x)
+        case 6:
+            return (imag - real) * half, (real + imag) * -half
+        case _:
+            cosine, sine = math.cos(math.pi * k / 8), math.sin(math.pi * k / 8)
+            return real.fma(cosine, imag * sine), imag.fma(cosine, real * -sine)
 
 
 def _odd(x: Sequence[Pair]) -> list[Pair]:

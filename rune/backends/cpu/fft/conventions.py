@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple, TypeAlias
+
 OF_STAGE = 4  # words of a stage: its function, its table, runs and length
-ROOMS = 3  # of a column's work memory: two for stages, and one for what the last of them writes
-PARTS = "real imag between work words"  # parameters of one row, all pointers
-ROW_POINTERS = f"source target even odd {PARTS}"  # of complex rows
-REAL_POINTERS = f"source target even odd turns {PARTS}"  # of real ones
+HEAD = 9  # words of a length before those of its stages
+ROOMS = 2  # of the work memory of lines in lanes, which stages write by turns
+PARTS = "real imag to_real to_imag between work words"  # parameters of one row, all pointers
+ROUTINE = "words source target memory"  # parameters of a routine that eager calls run (calls.py)
+# How complex numbers lie: parts in memory of their own, or pairs; swapped pairs have the imaginary
+# part as their real one, and make an inverse of a transform that reads and writes them.
+Layout: TypeAlias = Literal["parts", "pairs", "swapped"]
+
+
+class Ends(NamedTuple):
+    """How a transform, or a stage of it, reads and writes."""
+
+    reads: Layout = "parts"
+    writes: Layout = "parts"
+
+
+IN_PARTS = Ends()

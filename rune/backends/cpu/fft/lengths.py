@@ -8,7 +8,7 @@ from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.scratch import LINE
 from rune.ops.fourier.lengths import prime_factors
 
-WRITTEN_OUT = (2, 3, 4, 5, 8)  # radices whose transforms are in registers (butterflies.py)
+WRITTEN_OUT = (2, 3, 4, 5, 8, 16)  # radices whose transforms are in registers (butterflies.py)
 
 
 def split_of(n: int, lanes: int) -> tuple[int, int] | None:
@@ -29,6 +29,21 @@ def radices(n: int) -> tuple[int, ...]:
     twos, odd = primes.count(2), sorted((p for p in primes if p != 2), reverse=True)
     eights = int(twos % 2 and twos > 1)  # stages of 4 leave one 2 of an odd power: 8 takes it
     return (*odd, *(4,) * ((twos - 3 * eights) // 2), *(8,) * eights, *(2,) * (twos == 1))
+
+
+def few_radices(n: int) -> tuple[int, ...]:
+    """The same by as few stages as there are with a radix of 8, for code that all lengths share.
+
+    >>> few_radices(128), few_radices(256), few_radices(360)
+    ((4, 4, 8), (4, 8, 8), (5, 3, 3, 8))
+    """
+    primes = prime_factors(n)
+    twos, odd = primes.count(2), sorted((p for p in primes if p != 2), reverse=True)
+    if twos == 4:
+        return (*odd, 16)
+    # One 2 that is left over makes two fours of itself and an eight.
+    fours = (0, 2, 1)[twos % 3] if twos > 1 else 0
+    return (*odd, *(4,) * fours, *(8,) * ((twos - 2 * fours) // 3), *(2,) * (twos == 1))
 
 
 def piece_of(radix: int, last: bool) -> str:

@@ -10,9 +10,7 @@ IEEE Trans. ASSP 35(6), §II.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
@@ -20,9 +18,14 @@ import numpy as np
 from rune import locks
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft import rows
-from rune.backends.cpu.fft.conventions import REAL_POINTERS
+from rune.backends.cpu.fft.calls import Call, call_of
+from rune.backends.cpu.fft.conventions import Ends
 from rune.backends.cpu.fft.tables import half_turns
+from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
+
+# The inverse is the same with real and imaginary parts exchanged before and after.
+FROM_PAIRS, TO_PAIRS = Ends(reads="pairs"), Ends(writes="swapped")
 
 
 def is_routine(n: int, dtype: np.dtype) -> bool:
@@ -32,43 +35,32 @@ def is_routine(n: int, dtype: np.dtype) -> bool:
 
 def transformed(x: np.ndarray) -> np.ndarray:
     """Frequencies 0 to n/2 of real rows."""
-    result = np.empty((*x.shape[:-1], x.shape[-1] // 2 + 1), WHOLE[x.dtype])
-    _run("forward", x, result, x.shape[-1])
-    return result
+    n = x.shape[-1]
+    result = host_memory.empty((*x.shape[:-1], n // 2 + 1), WHOLE[x.dtype])
+    return call_for("forward", x.size // n, n, x.dtype)(x, result)
 
 
 def inverse(x: np.ndarray) -> np.ndarray:
     """Real rows of even length from their frequencies."""
     n = 2 * (x.shape[-1] - 1)
-    result = np.empty((*x.shape[:-1], n), PART[x.dtype])
-    _run("inverse", x, result, n)
-    return result
+    result = host_memory.empty((*x.shape[:-1], n), PART[x.dtype])
+    return call_for("inverse", x.size // x.shape[-1], n, result.dtype)(x, result)
 
 
-def _run(name: str, x: np.ndarray, result: np.ndarray, n: int) -> None:
-    source, dtype = np.ascontiguousarray(x), PART.get(x.dtype, x.dtype)
-    length, turns = rows.length_of(n // 2, dtype), turns_of(n, dtype)
-    memory, (real, imag, *places) = length.memory()
-    # As in rows.py, parts are exchanged around an inverse.
-    even, odd = (imag, real) if name == "inverse" else (real, imag)
-    pointers = source.ctypes.data, result.ctypes.data, even, odd, turns.ctypes.data, real, imag, *places
+@functools.lru_cache(maxsize=64)
+def call_for(name: str, count: int, n: int, dtype: np.dtype) -> Call:
+    """The transform of this many rows of n numbers, or the inverse."""
     # Folding needs the 1/2 of the formula. Unfolding leaves 2 Z, of n/2 numbers: 1 / (2 n/2).
-    factor = 1 / n if name == "inverse" else 0.5
-    _entry(name, dtype)(*pointers, length.address, source.size // source.shape[-1], factor)
-    del memory  # which was in use until here
+    ends, factor = (FROM_PAIRS, 1.0) if name == "forward" else (TO_PAIRS, 1 / n)
+    length, turns = rows.length_of(n // 2, dtype, ends, factor), turns_of(n, dtype)
+    words = [length.address, count, turns.ctypes.data, *length.places[:-1]]
+    return call_of(_code(name, dtype).address(name), words, length.places[-1], length, turns)
 
 
 @functools.lru_cache(maxsize=64)
 def turns_of(n: int, dtype: np.dtype) -> np.ndarray:
     """What the halves of n real numbers are turned by."""
     return half_turns(n, dtype)
-
-
-@functools.cache
-def _entry(name: str, dtype: np.dtype) -> Callable[..., None]:
-    factor = {"float": ctypes.c_float, "double": ctypes.c_double}[rows.shape_of(dtype).scalar]
-    kinds = [*[ctypes.c_void_p] * len(REAL_POINTERS.split()), ctypes.c_int64, factor]
-    return ctypes.CFUNCTYPE(None, *kinds)(_code(name, dtype).address(name))
 
 
 @functools.cache
@@ -84,4 +76,4 @@ def _code(name: str, dtype: np.dtype) -> compiler.Code:
     def write() -> str:
         return _writer().text(rows.shape_of(dtype), name, parts)
 
-    return compiler.compile_routine("real rows", (name, str(dtype)), {"parts": parts}, write, conventions.HURRY)
+    return compiler.compile_routine("real rows", (name, str(dtype)), {"parts": parts}, write, conventions.EFFORT)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rune.backends.cpu.fft.conventions import REAL_POINTERS
-from rune.backends.cpu.fft.lines import put_pairs, put_together_function, take_apart_function, take_pairs
-from rune.backends.cpu.fft.rows_code import public
+from rune.backends.cpu.fft.conventions import ROUTINE
+from rune.backends.cpu.fft.lines import put_pairs, take_pairs
+from rune.backends.cpu.fft.rows_code import public, word
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
@@ -13,47 +13,48 @@ from rune.lowering.codegen.llvm.ir.text import Value
 
 def text(shape: Shape, name: str, parts: int) -> str:
     """The module of a transform, or of its inverse."""
-    pieces = {"forward": (take_apart_function, fold_function), "inverse": (unfold_function, put_together_function)}
-    texts = [declarations(shape), *(piece(shape) for piece in pieces[name])]
-    return "\n\n".join([*texts, public(rows_function(shape, name, parts))])
+    piece = {"forward": fold_function, "inverse": unfold_function}[name]
+    return "\n\n".join([declarations(shape), piece(shape), public(rows_function(shape, name, parts))])
 
 
 def rows_function(shape: Shape, name: str, parts: int) -> str:
-    """The transform of each of `count` rows, or its inverse, times `factor`.
+    """The transform of each of `count` rows, or its inverse.
 
     parts: the address of what transforms one complex row (rows_code.parts_function)
     """
     make = maker(shape)
-    source, target, even, odd, turns, *row_memory = make.pointers(REAL_POINTERS)
-    real, imag, *_, words = row_memory
-    (count,), half = make.sizes("count"), make.writer.load("i64", words)
-    factor = Value(make.writer, shape.scalar, "%factor")
-    transform = f"call void inttoptr (i64 {parts} to ptr)({', '.join(f'ptr {p.text}' for p in row_memory)})"
+    words, source, target, memory = make.pointers(ROUTINE)
+    length, count, turns = word(make, words, 1, "ptr"), word(make, words, 2), word(make, words, 3, "ptr")
+    real, imag, *between = (make.at(memory, word(make, words, k), "i8") for k in range(4, 8))
+    half = make.writer.load("i64", length)
+
+    def transform(*places: Value) -> None:
+        arguments = ", ".join(f"ptr {p.text}" for p in (*places, *between, length))
+        make.writer.do(f"call void inttoptr (i64 {parts} to ptr)({arguments})")
 
     def forward(number: Value) -> None:
-        make.call("take_apart", make.at(source, number * half * 2), even, odd, half)
-        make.writer.do(transform)
-        make.call("fold", real, imag, turns, make.at(target, number * (half + 1) * 2), half, factor)
+        # Neighbours are the parts of a complex number.
+        pairs = make.at(source, number * half * 2)
+        transform(pairs, pairs, real, imag)
+        make.call("fold", real, imag, turns, make.at(target, number * (half + 1) * 2), half)
 
     def inverse(number: Value) -> None:
-        make.call("unfold", make.at(source, number * (half + 1) * 2), turns, even, odd, half)
-        make.writer.do(transform)
-        make.call("put_together", even, odd, make.at(target, number * half * 2), half, factor)
+        make.call("unfold", make.at(source, number * (half + 1) * 2), turns, imag, real, half)
+        pairs = make.at(target, number * half * 2)
+        transform(real, imag, pairs, pairs)
 
     make.each(count, {"forward": forward, "inverse": inverse}[name])
-    return make.text(
-        f"{name}({', '.join(f'ptr %{p}' for p in REAL_POINTERS.split())}, i64 %count, {shape.scalar} %factor)"
-    )
+    return make.text(f"{name}({', '.join(f'ptr %{p}' for p in ROUTINE.split())})")
 
 
 def fold_function(shape: Shape) -> str:
-    """Frequencies 0 to h of the real row from Z, times a factor: h + 1 pairs.
+    """Frequencies 0 to h of the real row from Z: h + 1 pairs.
 
     Z[h] is Z[0], which is put there first. The last vector ends with the last pair.
     """
     make = maker(shape)
     (real, imag, turns, pairs), (half,) = make.pointers("real imag turns pairs"), make.sizes("half")
-    factor = _factor(make)
+    factor = make.writer.constant(shape.vector, 0.5)
     for part in (real, imag):
         make.writer.store(make.scalar(part), make.at(part, half))
 
@@ -70,7 +71,7 @@ def fold_function(shape: Shape) -> str:
         )
 
     make.each(block_count(half + 1, shape.lanes), block)
-    return make.text(f"fold(ptr %real, ptr %imag, ptr %turns, ptr %pairs, i64 %half, {shape.scalar} %factor)")
+    return make.text("fold(ptr %real, ptr %imag, ptr %turns, ptr %pairs, i64 %half)")
 
 
 def unfold_function(shape: Shape) -> str:
@@ -94,10 +95,6 @@ def unfold_function(shape: Shape) -> str:
     make.writer.store(ends[0] + ends[1], real)
     make.writer.store(ends[0] - ends[1], imag)
     return make.text("unfold(ptr %pairs, ptr %turns, ptr %real, ptr %imag, i64 %half)")
-
-
-def _factor(make: Maker) -> Value:
-    return make.writer.splat(Value(make.writer, make.shape.scalar, "%factor"), make.shape.lanes)
 
 
 def _turn(make: Maker, turns: Value, first: Value, half: Value) -> tuple[Value, Value]:

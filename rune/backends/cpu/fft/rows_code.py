@@ -5,24 +5,22 @@ Source: as forms.py and stages.py.
 
 from __future__ import annotations
 
-from rune.backends.cpu.fft.conventions import OF_STAGE, PARTS, ROW_POINTERS
-from rune.backends.cpu.fft.lines import put_together_function, take_apart_function, turned_squares_function
+from rune.backends.cpu.fft.conventions import HEAD, OF_STAGE, PARTS, ROUTINE, Ends
+from rune.backends.cpu.fft.lines import turned_squares_function
 from rune.backends.cpu.fft.stages import declarations, stage_function
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import block_count, maker
+from rune.backends.cpu.gemm.tile import Maker, block_count, maker
 from rune.lowering.codegen.llvm.ir.text import Value
 
-_HEAD = 7  # words of a length before those of its stages
 
-
-def stage_text(shape: Shape, radix: int, last: bool) -> str:
+def stage_text(shape: Shape, radix: int, last: bool, ends: Ends) -> str:
     """The module of a stage."""
-    return f"{declarations(shape)}\n\n{public(stage_function(shape, radix, turns=not last))}"
+    return f"{declarations(shape)}\n\n{public(stage_function(shape, radix, not last, ends))}"
 
 
 def text(shape: Shape) -> str:
     """The module of the routine."""
-    pieces = take_apart_function, put_together_function, turned_squares_function, stages_function
+    pieces = turned_squares_function, stages_function
     functions = public(parts_function(shape)), public(rows_function(shape))
     return "\n\n".join([declarations(shape), *(piece(shape) for piece in pieces), *functions])
 
@@ -62,15 +60,15 @@ def stages_function(shape: Shape) -> str:
 
 
 def parts_function(shape: Shape) -> str:
-    """The transform of one row whose parts are apart, in their place."""
+    """The transform of one row, which is read and written as the stages of its words do."""
     make, lanes = maker(shape), shape.lanes
     writer = make.writer
-    real, imag, between, work, words = make.pointers(PARTS)
+    real, imag, to_real, to_imag, between, work, words = make.pointers(PARTS)
     # All of these words are sizes, except the address of the table.
-    n, rows, columns, step, turns, downs, alongs = (
-        writer.load("ptr" if k == _HEAD - 3 else "i64", make.at(words, k, "i64")) for k in range(_HEAD)
+    n, rows, columns, step, turns, downs, alongs, reads, writes = (
+        writer.load("ptr" if k == 4 else "i64", make.at(words, k, "i64")) for k in range(HEAD)
     )
-    stages = make.at(words, _HEAD, "i64")
+    stages = make.at(words, HEAD, "i64")
     along_list = make.at(stages, downs * OF_STAGE, "i64")
     width = make.number(2 * lanes)
     room = width * writer.select(rows > columns, rows, columns)
@@ -80,16 +78,17 @@ def parts_function(shape: Shape) -> str:
 
     def down(group: Value) -> None:
         first = (group * lanes).call("smin", columns - lanes)
-        places = [make.at(part, first) for part in (real, imag, middle_real, middle_imag)]
-        make.call("stages", stages, downs, *places[:2], columns, *places[2:], step, work, room)
+        sources = [make.at(part, first * reads) for part in (real, imag)]
+        targets = [make.at(part, first) for part in (middle_real, middle_imag)]
+        make.call("stages", stages, downs, *sources, columns * reads, *targets, step, work, room)
 
     def along(group: Value) -> None:
         first = (group * lanes).call("smin", rows - lanes)
         parts = [make.at(part, first * step) for part in (middle_real, middle_imag)]
         turn = make.at(turns, first * columns)
         make.call("turned_squares", *parts, turn, second, second_imag, step, columns, width, n, columns)
-        places = [make.at(part, first) for part in (real, imag)]
-        make.call("stages", along_list, alongs, second, second_imag, width, *places, rows, work, room)
+        places = [make.at(part, first * writes) for part in (to_real, to_imag)]
+        make.call("stages", along_list, alongs, second, second_imag, width, *places, rows * writes, work, room)
 
     make.each(block_count(columns, lanes), down)
     make.each(block_count(rows, lanes), along)
@@ -97,21 +96,22 @@ def parts_function(shape: Shape) -> str:
 
 
 def rows_function(shape: Shape) -> str:
-    """The transform of each of `count` rows of pairs, times `factor`.
-
-    even, odd: where the first and the second number of each pair go, in memory of real and imag
-    """
+    """The transform of each row of pairs. words: a length, rows, and offsets in the memory."""
     make = maker(shape)
-    source, target, even, odd, *parts = make.pointers(ROW_POINTERS)
-    (count,), factor = make.sizes("count"), Value(make.writer, shape.scalar, "%factor")
-    n = make.writer.load("i64", parts[-1])
+    words, source, target, memory = make.pointers(ROUTINE)
+    length, count = word(make, words, 1, "ptr"), word(make, words, 2)
+    places = [make.at(memory, word(make, words, k), "i8") for k in (3, 4)]
+    n = make.writer.load("i64", length)
 
     def row(number: Value) -> None:
         first = number * n * 2
-        make.call("take_apart", make.at(source, first), even, odd, n)
-        make.call("parts", *parts)
-        make.call("put_together", even, odd, make.at(target, first), n, factor)
+        pairs, results = make.at(source, first), make.at(target, first)
+        make.call("parts", pairs, pairs, results, results, *places, length)
 
     make.each(count, row)
-    pointers = ", ".join(f"ptr %{name}" for name in ROW_POINTERS.split())
-    return make.text(f"rows({pointers}, i64 %count, {shape.scalar} %factor)")
+    return make.text(f"rows({', '.join(f'ptr %{name}' for name in ROUTINE.split())})")
+
+
+def word(make: Maker, words: Value, number: int, type: str = "i64") -> Value:
+    """A word of a routine. The first one is its address."""
+    return make.writer.load(type, make.at(words, number, "i64"))

@@ -9,6 +9,9 @@ Elements are vectors of real or of imaginary parts, `fs` elements apart in the s
 the target. `turns` is a table of tables.py. If m is 1, all its factors are
 1, and plain stages skip them.
 
+The first stage of a transform may read complex numbers as they lie in memory, and the last one may
+write them (Ends): `fr` or `tr` is their address then, and a step counts both parts.
+
 Source: Stockham's self-sorting transform, as in Van Loan 1992, "Computational Frameworks for the
 Fast Fourier Transform", §1.7.
 """
@@ -18,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rune.backends.cpu.fft.butterflies import Pair, add, subtract, times, transformed
+from rune.backends.cpu.fft.conventions import IN_PARTS, Ends
+from rune.backends.cpu.fft.lines import put_pairs, take_pairs
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.lowering.codegen.llvm.ir.names import suffix
@@ -42,10 +47,13 @@ def declarations(shape: Shape) -> str:
     )
 
 
-def stage_function(shape: Shape, radix: int, turns: bool) -> str:
-    """A stage of a radix in WRITTEN_OUT, with or without turns."""
+def stage_function(shape: Shape, radix: int, turns: bool, ends: Ends = IN_PARTS) -> str:
+    """A stage of a radix in WRITTEN_OUT, with or without turns.
+
+    Pairs are written times a factor, the first number of `turns`, which has none then.
+    """
     make = maker(shape)
-    places = _Places(make, radix)
+    places = _Places(make, radix, ends)
 
     def points(j: Value, i: Value) -> None:
         y = transformed([places.read(q, j, i) for q in range(radix)])
@@ -106,8 +114,8 @@ def prime_function(shape: Shape) -> str:
 class _Places:
     """The addresses of a stage's elements."""
 
-    def __init__(self, make: Maker, radix: int | Value):
-        self.make, self.radix = make, radix
+    def __init__(self, make: Maker, radix: int | Value, ends: Ends = IN_PARTS):
+        self.make, self.radix, self.ends = make, radix, ends
         self.source, self.target = tuple(make.pointers("fr fi")), tuple(make.pointers("tr ti"))
         source_step, target_step, self.runs, self.length = make.sizes("fs ts runs done")
         self.steps = source_step, target_step
@@ -124,15 +132,25 @@ class _Places:
         # Hidden from LLVM's strength reduction, which would keep and advance a pointer for each
         # element: that took a third of the time (decision 0058).
         at = self.make.writer.hidden(self.steps[0] * (j * self.length + i))
-        first = (self.make.at(part, at) for part in self.source)
-        real, imag = (self.make.vector(self.make.at(part, self.chunk * q)) for part in first)
-        return real, imag
+        first = [self.make.at(self.make.at(part, at), self.chunk * q) for part in self.source]
+        if self.ends.reads == "parts":
+            real, imag = map(self.make.vector, first)
+            return real, imag
+        real, imag = take_pairs(self.make, first[0])
+        return (real, imag) if self.ends.reads == "pairs" else (imag, real)
 
     def write(self, value: Pair, p: Value | int, j: Value, i: Value) -> None:
         """y[j, p, i] = value."""
         at = self.make.writer.hidden(self.steps[1] * (j * self.length * self.radix + i))
-        for part, x in zip(self.target, value, strict=True):
-            self.make.put(x, self.make.at(self.make.at(part, at), self.run * p))
+        first = [self.make.at(self.make.at(part, at), self.run * p) for part in self.target]
+        if self.ends.writes == "parts":
+            for place, x in zip(first, value, strict=True):
+                self.make.put(x, place)
+            return
+        (turns,) = self.make.pointers("turns")
+        factor = self.make.writer.splat(self.make.scalar(turns), self.make.shape.lanes)
+        real, imag = value if self.ends.writes == "pairs" else value[::-1]
+        put_pairs(self.make, real * factor, imag * factor, first[0])
 
 
 def _scalars(make: Maker, table: str, number: Value) -> Pair:

@@ -1,0 +1,90 @@
+"""Transforms of many short rows in eager calls: a row in each lane.
+
+Squares of numbers are transposed to lanes and back, so rows of any length are whole vectors, and no
+row has to split into two factors (rows.py). Real rows are complex ones of half their length
+(reals.py), folded in lanes.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+
+import numpy as np
+
+from rune import locks
+from rune.backends.cpu import compiler, conventions
+from rune.backends.cpu.fft import reals, rows
+from rune.backends.cpu.fft.calls import Call, call_of
+from rune.backends.cpu.fft.conventions import ROOMS
+from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices
+from rune.backends.cpu.scratch import in_lines
+from rune.backends.shared import host_memory
+from rune.ops.complex_numbers import PART, WHOLE
+
+LONGEST = 1 << 6  # numbers of a row, above which rows.py is faster
+LONGEST_OF_ALL = 1 << 12  # the same of rows that it cannot split
+
+
+def is_routine(count: int, n: int, dtype: np.dtype) -> bool:
+    """Whether the routine takes `count` rows of n numbers of this complex dtype."""
+    lanes = rows.shape_of(PART[dtype]).lanes
+    longest = LONGEST if rows.is_routine(n, dtype) else LONGEST_OF_ALL
+    return count >= lanes and lanes <= n <= longest and set(few_radices(n)) <= set(WRITTEN_OUT)
+
+
+def is_real_routine(count: int, n: int, dtype: np.dtype) -> bool:
+    """Whether the routines take `count` rows of n numbers of this real dtype."""
+    return n % 2 == 0 and is_routine(count, n // 2, WHOLE[dtype])
+
+
+def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
+    """The transform along the last axis, or its inverse."""
+    n = x.shape[-1]
+    name = "backward" if inverse else "complex"
+    return call_for(name, x.size // n, n, PART[x.dtype])(x, host_memory.empty(x.shape, x.dtype))
+
+
+def from_reals(x: np.ndarray) -> np.ndarray:
+    """Frequencies 0 to n/2 of real rows."""
+    n = x.shape[-1]
+    result = host_memory.empty((*x.shape[:-1], n // 2 + 1), WHOLE[x.dtype])
+    return call_for("forward", x.size // n, n // 2, x.dtype)(x, result)
+
+
+def to_reals(x: np.ndarray) -> np.ndarray:
+    """Real rows of even length from their frequencies."""
+    half = x.shape[-1] - 1
+    result = host_memory.empty((*x.shape[:-1], 2 * half), PART[x.dtype])
+    return call_for("inverse", x.size // (half + 1), half, result.dtype)(x, result)
+
+
+@functools.lru_cache(maxsize=64)
+def call_for(name: str, count: int, n: int, dtype: np.dtype) -> Call:
+    """The transform of this many rows of n complex numbers each, when they are in lanes."""
+    stages, shape = stages_of(n, dtype), rows.shape_of(dtype)
+    room = int(in_lines(2 * (n + 1) * shape.lanes * shape.bytes))
+    turns = reals.turns_of(2 * n, dtype)
+    factor = np.array([{"complex": 1.0, "backward": 1 / n, "forward": 0.5, "inverse": 1 / (2 * n)}[name]], dtype)
+    words = [stages.address, count, n, len(few_radices(n)), turns.ctypes.data, factor.ctypes.data]
+    return call_of(_code(dtype).address(name), words, ROOMS * room, stages, turns, factor)
+
+
+@functools.lru_cache(maxsize=64)
+def stages_of(n: int, dtype: np.dtype) -> rows.Stages:
+    """The stages of a row of n numbers."""
+    return rows.stages_of(n, dtype)
+
+
+@functools.cache
+def _writer() -> ModuleType:
+    """The module that writes the routines, imported for the first one that is not on disk."""
+    return locks.load("rune.backends.cpu.fft.groups_code")
+
+
+@compiler.lasting
+def _code(dtype: np.dtype) -> compiler.Code:
+    def write() -> str:
+        return _writer().text(rows.shape_of(dtype))
+
+    return compiler.compile_routine("groups of rows", (str(dtype),), {}, write, conventions.EFFORT)

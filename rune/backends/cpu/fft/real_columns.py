@@ -1,0 +1,66 @@
+"""Transforms of real arrays along an axis that is not the last: columns in vector lanes.
+
+A column of 2n numbers is a complex one of n: even rows are real parts, odd rows imaginary ones,
+which the first stage reads where they lie. Folded as in reals.py, by vectors of columns.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from types import ModuleType
+
+import numpy as np
+
+from rune import locks
+from rune.backends.cpu import compiler, conventions
+from rune.backends.cpu.fft import columns, reals, rows
+from rune.backends.cpu.fft.calls import Call, call_of
+from rune.backends.cpu.fft.conventions import ROOMS
+from rune.backends.cpu.fft.lengths import few_radices
+from rune.backends.cpu.scratch import in_lines
+from rune.backends.shared import host_memory
+from rune.ops.complex_numbers import PART, WHOLE
+
+
+def is_routine(n: int, inner: int, dtype: np.dtype) -> bool:
+    """Whether the routine takes columns of n numbers of this real dtype."""
+    return n % 2 == 0 and columns.is_routine(n // 2, inner, WHOLE[dtype])
+
+
+def transformed(x: np.ndarray, axis: int) -> np.ndarray:
+    """Frequencies 0 to n/2 along an axis of even length."""
+    outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    shape = (*x.shape[:axis], n // 2 + 1, *x.shape[axis + 1 :])
+    return call_for("forward", outer, n // 2, inner, x.dtype)(x, host_memory.empty(shape, WHOLE[x.dtype]))
+
+
+def inverse(x: np.ndarray, axis: int) -> np.ndarray:
+    """Real numbers along an axis from their frequencies."""
+    outer, half, inner = math.prod(x.shape[:axis]), x.shape[axis] - 1, math.prod(x.shape[axis + 1 :])
+    result = host_memory.empty((*x.shape[:axis], 2 * half, *x.shape[axis + 1 :]), PART[x.dtype])
+    return call_for("inverse", outer, half, inner, result.dtype)(x, result)
+
+
+@functools.lru_cache(maxsize=64)
+def call_for(name: str, outer: int, half: int, inner: int, dtype: np.dtype) -> Call:
+    """The transform of arrays [outer, 2 half, inner], or the inverse."""
+    stages, turns, shape = rows.stages_of(half, dtype), reals.turns_of(2 * half, dtype), rows.shape_of(dtype)
+    factor = np.array([0.5 if name == "forward" else 1 / (2 * half)], dtype)
+    room = int(in_lines(2 * (half + 1) * shape.lanes * shape.bytes))
+    words = [stages.address, outer, half, inner, len(few_radices(half)), turns.ctypes.data, factor.ctypes.data]
+    return call_of(_code(dtype).address(name), words, ROOMS * room, stages, turns, factor)
+
+
+@functools.cache
+def _writer() -> ModuleType:
+    """The module that writes the routines, imported for the first one that is not on disk."""
+    return locks.load("rune.backends.cpu.fft.real_columns_code")
+
+
+@compiler.lasting
+def _code(dtype: np.dtype) -> compiler.Code:
+    def write() -> str:
+        return _writer().text(rows.shape_of(dtype))
+
+    return compiler.compile_routine("real columns", (str(dtype),), {}, write, conventions.EFFORT)
