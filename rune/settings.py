@@ -42,8 +42,7 @@ def configure(**changes: Any) -> Setting[Config]:
     profile:       programs report the time of each step (rune.debug.profile collects it)
     reproducible:  results are the same bits on every run; False lets devices sum the updates of a
                    scatter in any order, which is faster
-    flush_denormals: on the CPU, jitted programs take numbers below the smallest normal one (1.2e-38
-                   in f32) for 0, as XLA does: Intel's processors are up to 200 times slower on them
+    flush_denormals: jitted programs on the CPU take denormal numbers for 0, as XLA does
     promotion:     "standard"; "strict": operands of different dtypes do not combine
     rank_promotion: "allow"; "warn", "raise": if operands of different ranks broadcast, except
                    numbers
@@ -60,8 +59,7 @@ def configure(**changes: Any) -> Setting[Config]:
                    kernels, unless that was done; "full": search until everything was tried. Loops
                    do not change values, except for the order in which floats are summed
     mesh:          the mesh for a PartitionSpec without one (rune.sharding.set_mesh)
-    cache_dir:     where to keep compiled code and winners of searches; None: the user's cache;
-                   "": nowhere
+    cache_dir:     where compiled code and winners of searches are; None: the user's; "": nowhere
 
     A statement applies to all threads, current and future. A block applies to its own thread or
     task, whatever is set for the process meanwhile, and at its end restores the settings from

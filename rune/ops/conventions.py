@@ -7,7 +7,7 @@ for `rune.numpy`; the primitives below know nothing of them. Reductions are in s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -246,7 +246,14 @@ def _require_numbers(name: str, x: Operand) -> None:
     f.require(name, dtypes.ANY, "numeric", type_of(x))
 
 
-def distinct(out: Any, x: object) -> Any:
+class _Copyable(Protocol):
+    def copy(self) -> Self: ...
+
+
+_C = TypeVar("_C", bound=_Copyable)
+
+
+def distinct(out: _C, x: object) -> _C:
     """`out`, or a copy of it if it is `x` itself: results outlive the donation of an operand."""
     return out.copy() if out is x else out
 
