@@ -166,7 +166,7 @@ FITS = [
     Fit("erf small f32", erf_small, one, mpf(0), mpf("0.9216"), 6),
     Fit("erf small f64", erf_small, one, mpf(0), mpf("1.0"), 13),
     Fit("erf large f32", erfc_exponent, lambda t: t * mp.erfc(t) * mp.log(2), mpf("0.95"), mpf("4.0"), 6),
-    Fit("exp2 f32", exp2_slope, lambda r: (abs(r) + mpf("1e-3")) / 2**r, -mpf(1) / 2, mpf(1) / 2, 4),
+    Fit("exp2 f32", exp2_slope, lambda r: (abs(r) + mpf("1e-3")) / 2**r, -mpf(1) / 2, mpf(1) / 2, 5),
     Fit("erfc f64", erfc_scaled, one, mpf(-1), mpf("0.78"), 24),
     Fit("erfc f32", erfc_scaled, one, mpf("-0.79"), mpf("0.45"), 9),
     Fit("asin f32", asin_tail, one, mpf(0), mpf("0.25"), 5),

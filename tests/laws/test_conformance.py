@@ -44,17 +44,22 @@ def runs_on(device: Device, sample: Sample) -> bool:
 
 
 def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
-    """The samples for the device: on the CPU all, elsewhere the first and a sixth of the others.
+    """The samples for the device: on the CPU all, elsewhere a sixth, the first, and the first that is
+    tried at the edges.
 
-    Executors that share kernels take the first and every twelfth, each a different twelfth.
+    Executors that share kernels take every twelfth, each a different twelfth.
     """
     candidates = [s for s in samples(primitive) if runs_on(device, s)]
     if device.target.backend == "cpu":
         return candidates
     turns = sharing_kernels()
     if device.name not in turns or IS_WHOLE:
-        return [*candidates[:1], *one_in(6, candidates[1:])]
-    return [*candidates[:1], *candidates[1 + turns.index(device.name) :: 12]]
+        sampled = one_in(6, candidates)
+    else:
+        sampled = candidates[1 + turns.index(device.name) :: 12]
+    at_edges = [s for s in candidates if goes_to_edges(s)]
+    firsts = [*candidates[:1], *at_edges[:1]]
+    return [s for s in candidates if any(s is other for other in (*firsts, *sampled))]
 
 
 @dataclass(frozen=True)

@@ -158,13 +158,13 @@ def test_a_very_long_row_is_transformed_in_a_loop_and_by_several_threads_at_once
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
-def test_an_eager_transform_of_many_numbers_is_the_compiled_one(name: str):
+def test_an_eager_transform_of_many_numbers_is_near_the_compiled_one(name: str):
     x = drawn(((1 << 18) + (name == "irfft"),), np.complex128)
     x = np.real(x).copy() if name == "rfft" else x
 
     eager = np.asarray(getattr(rnp.fft, name)(exact(x)))
 
-    assert np.array_equal(eager, np.asarray(rune.jit(getattr(rnp.fft, name))(exact(x))))
+    assert distance(np.asarray(rune.jit(getattr(rnp.fft, name))(exact(x))), eager) < 2e-15
     assert distance(eager, getattr(np.fft, name)(x)) < 2e-15
 
 

@@ -340,11 +340,14 @@ def test_a_pickled_array_is_restored_free_on_the_cpu():
     same(HOST, result)
 
 
-def test_a_copied_array_is_the_array():
+@pytest.mark.parametrize("copied", [copy.copy, lambda x: copy.deepcopy([x])[0]], ids=("copy", "deepcopy"))
+def test_a_copied_array_is_another_one_at_the_same_place(copied):
     x = there()
+    result = copied(x)
 
-    assert copy.copy(x) is x
-    assert copy.deepcopy([x])[0] is x
+    assert result is not x
+    assert where(result) == (OTHER, True)
+    same(HOST, result)
 
 
 def test_the_repr_names_the_device():
