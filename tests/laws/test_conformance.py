@@ -44,8 +44,8 @@ def runs_on(device: Device, sample: Sample) -> bool:
 
 
 def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
-    """The samples for the device: on the CPU all, elsewhere a sixth, the first, and the first that is
-    tried at the edges.
+    """The samples for the device: on the CPU all, elsewhere a sixth, the first, and the first that
+    is tried at the edges.
 
     Executors that share kernels take every twelfth, each a different twelfth.
     """
