@@ -17,7 +17,7 @@ from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import literal_like, type_of
 from rune.dims import Size
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, ShapeError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import shape_of, value
 from rune.ops.index_values import modulo
@@ -205,7 +205,9 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
 
     Shapes: idxs int[N] for each of `axes` -> [N, *S], S of `src` with 1 at `axes`.
     Types:  that of `src`.
-    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array, and unless every axis has its positions;
+            ShapeError for positions without or with more than one axis; AxisError for an axis out
+            of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -215,11 +217,9 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     """
     x = value("index_take", src)
     places = given_axes("index_take", x, axes)
-    extents = [type_of(x).shape[a] for a in places]
-    vectors = [
-        ops.reshape(modulo(value("index_take", i), d), shape=(_length(i), 1))
-        for i, d in zip(idxs, extents, strict=True)
-    ]
+    if len(idxs) != len(places):
+        raise ArgumentError(f"index_take: cannot use {len(idxs)} index arrays for {len(places)} axes")
+    vectors = [_wrapped(value("index_take", i), type_of(x).shape[a]) for i, a in zip(idxs, places, strict=True)]
     sizes = tuple(1 if a in places else d for a, d in enumerate(type_of(x).shape))
     offset = tuple(range(1, type_of(x).ndim - len(places) + 1))
     numbers = GatherDimensionNumbers(offset, tuple(sorted(places)), places)
@@ -227,5 +227,8 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     return gather(x, ops.concatenate(*vectors, axis=1), numbers, sizes, mode="clip")
 
 
-def _length(vector: ArrayLike) -> Size:
-    return type_of(vector).shape[0]
+def _wrapped(positions: Array, extent: Size) -> Array:
+    """The positions as a column [N, 1], within an axis of this length."""
+    if type_of(positions).ndim != 1:
+        raise ShapeError(f"index_take: cannot use positions {type_of(positions)} (one axis required)")
+    return ops.reshape(modulo(positions, extent), shape=(*type_of(positions).shape, 1))

@@ -224,6 +224,8 @@ LAX: list[tuple[str, str]] = [
         "rune.jit(rune.vmap(lambda v: rune.lax.ppermute(v, 'i', [(0, 1)]), axis_name='i'), dims={'n': (1, 9)})(x)",
     ),
     ("an unknown padding", "rune.lax.conv_transpose(rnp.ones((1, 4, 1)), rnp.ones((2, 1, 1)), (1,), 'FULL')"),
+    ("positions without an axis", "rune.lax.index_take(x, (-1,), (0,))"),
+    ("positions for one of two axes", "rune.lax.index_take(rnp.eye(2), (rnp.array([0]),), (0, 1))"),
     ("signs of another number of axes", "rune.lax.dynamic_slice(x, (0,), (2,), allow_negative_indices=(True, True))"),
     ("an unknown rounding", "rune.lax.round(x, 7)"),
     ("more lengths than axes", "rune.lax.fft(x * 1j, 'FFT', (3, 3))"),
