@@ -313,6 +313,78 @@ def test_duplicates_of_a_batch_are_joined_in_each_of_it(nse: int | None, remove_
     np.testing.assert_array_equal(result.todense(), [[3, 3, 0], [5, 0, 4]])
 
 
+@pytest.mark.parametrize("dense", [(), (3,)], ids=str)
+@pytest.mark.parametrize("nse", [None, 5])
+def test_elements_that_are_zero_stay_where_duplicates_are_summed_by_the_function(nse: int | None, dense: tuple):
+    data = rnp.asarray(np.multiply.outer(np.array([1, 0, 2, 0], np.float32), np.ones(dense, np.float32)))
+    m = BCOO((data, rnp.array([[4], [1], [4], [0]])), shape=(6, *dense))
+
+    summed, removed = sparse.bcoo_sum_duplicates(m, nse), m.sum_duplicates(nse)
+
+    # What jax 0.10.2 answers: the method removes zeros, the function does not.
+    assert (summed.nse, removed.nse) == ((3, 1) if nse is None else (nse, nse))
+    np.testing.assert_array_equal(summed.indices[:3, 0], [0, 1, 4])
+    np.testing.assert_array_equal(removed.indices[:1, 0], [4])
+    np.testing.assert_array_equal(summed.indices[3:], 6)
+    np.testing.assert_array_equal(removed.indices[1:], 6)
+    np.testing.assert_array_equal(summed.todense(), removed.todense())
+
+
+@pytest.mark.parametrize("kind", [BCOO, rune.sparse.BCSR, rune.sparse.COO, rune.sparse.CSR, rune.sparse.CSC])
+def test_a_size_may_be_an_array(kind):
+    m = kind.fromdense(rnp.eye(3))
+    parts = [getattr(m, name) for name in ("data", "indices", "row", "col", "indptr") if hasattr(m, name)]
+
+    result = kind(tuple(parts), shape=(rnp.max(rnp.array([1, 2])) + 1, 3))
+
+    assert result.shape == (3, 3)
+    assert [type(n) for n in result.shape] == [int, int]
+    np.testing.assert_array_equal(result.todense(), np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "axes", "expected"),
+    [
+        ((0, 1, 0), (1, 16), (1,), (1, 0)),
+        ((0, 1, 0), (3, 16), (1,), (1, 0)),
+        ((0, 1, 1), (16, 1, 4), (0, 2), (0, 1)),
+        ((0, 1, 1), (1, 16, 4), (1, 2), (1, 1)),
+        ((0, 1, 1), (16, 4, 1), (0, 1), (0, 2)),
+        ((1, 1, 0), (2, 1, 16), (0, 2), (2, 0)),
+        ((1, 1, 0), (1, 2, 16), (1, 2), (2, 0)),
+        ((1, 1, 0), (2, 16, 1), (0, 1), (1, 0)),
+    ],
+)
+def test_new_axes_are_of_the_batch_in_front_of_sparse_ones_as_in_jax(layout, shape, axes, expected):
+    n_batch, _, n_dense = layout
+    sizes = {(0, 1, 0): (16,), (0, 1, 1): (16, 4), (1, 1, 0): (2, 16)}[layout]
+    dense = np.zeros(sizes, np.float32)
+    dense[..., 1::5] = 1 + np.arange(dense[..., 1::5].size).reshape(dense[..., 1::5].shape)
+    m = BCOO.fromdense(dense, n_batch=n_batch, n_dense=n_dense)
+
+    result = sparse.bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=axes)
+
+    assert (result.n_batch, result.n_dense) == expected
+    np.testing.assert_array_equal(result.todense(), rune.lax.broadcast_in_dim(dense, shape, axes))
+
+
+def test_a_product_of_two_sparse_arrays_keeps_their_dense_axes():
+    rng = np.random.default_rng(2)
+    x, y = (rng.integers(0, 3, (7, 3)).astype(np.float32) for _ in range(2))
+    a, b = (BCOO.fromdense(v, n_dense=1) for v in (x, y))
+
+    result = sparse.bcoo_multiply_sparse(a, b)
+
+    assert result.n_dense == 1
+    np.testing.assert_array_equal(result.todense(), x * y)
+
+
+def test_rows_keep_zeros_where_the_function_sums_duplicates():
+    m = sparse.BCSR((rnp.array([1.0, 2.0, 0.0]), rnp.array([0, 0, 1]), rnp.array([0, 2, 3])), shape=(2, 2))
+
+    assert (sparse.bcsr_sum_duplicates(m).nse, m.sum_duplicates().nse) == (2, 1)
+
+
 def test_elements_outside_do_not_move_others_to_another_row():
     places = np.array([[0, 0], [0, 2], [0, 3], [1, 3], [1, 1], [2, 0], [5, 1]])
     m = BCOO((rnp.arange(1.0, 8.0), rnp.asarray(places)), shape=(3, 3))

@@ -14,7 +14,14 @@ from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.ops.conventions import normalised_axes
 from rune.sparse.coordinates import Coordinates, Either, Operand, layout, listed, spread
-from rune.sparse.forms import bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, bcoo_transpose
+from rune.sparse.forms import (
+    bcoo_reduce_sum,
+    bcoo_sort_indices,
+    bcoo_sum_duplicates,
+    bcoo_todense,
+    bcoo_transpose,
+    without_zeros,
+)
 from rune.sparse.layouts import bcoo_update_layout
 from rune.sparse.movement import Index, bcoo_reshape, getitem
 from rune.sparse.products import bcoo_multiply_sparse, matmul, times_dense
@@ -83,8 +90,8 @@ class BCOO(Coordinates):
         return total.todense() if total.ndim == 0 else total
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """The same as `bcoo_sum_duplicates`."""
-        return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
+        """The same as `bcoo_sum_duplicates`. remove_zeros: without elements that were 0."""
+        return bcoo_sum_duplicates(without_zeros(self) if remove_zeros else self, nse=nse)
 
     def reshape(self, *args: int | Sequence[int], dimensions: Sequence[int] | None = None) -> BCOO:
         """The same as `bcoo_reshape`: a shape, or its sizes one by one; one may be -1."""
@@ -156,7 +163,8 @@ class BCOO(Coordinates):
         return self
 
     def __abs__(self) -> BCOO:
-        return self.sum_duplicates(self.nse).with_data(abs(self.sum_duplicates(self.nse).data))
+        joined = bcoo_sum_duplicates(self, nse=self.nse)
+        return joined.with_data(abs(joined.data))
 
     @overload
     def __add__(self, other: BCOO) -> BCOO: ...

@@ -14,6 +14,7 @@ from rune import dtypes
 from rune.array import Array
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
+from rune.numpy.arguments import shape_of
 from rune.typing import ArrayLike, DTypeLike
 
 Operand: TypeAlias = "Sparse | ArrayLike"
@@ -74,6 +75,14 @@ class Sparse(ABC):
         return f"{name}({dtypes.short(self.data.dtype)}[{','.join(map(str, self.shape))}], nse={self.nse}{extras})"
 
 
+def sizes_of(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape as integers, each of which may be an array.
+
+    Errors: ShapeError for a negative size.
+    """
+    return shape_of(name, shape)  # type: ignore[return-value]  # symbolic in eval_shape alone
+
+
 class Coordinates(Sparse):
     """The record: data, indices, shape, and known properties of the indices."""
 
@@ -83,7 +92,7 @@ class Coordinates(Sparse):
         self, args: Parts, *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
     ):
         self.data, self.indices = map(rnp.asarray, args)
-        self.shape = tuple(shape)
+        self.shape = sizes_of("BCOO", shape)
         self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
         if self.indices.ndim < 2 or self.n_dense < 0 or not self._fits():
             raise ShapeError(

@@ -131,12 +131,18 @@ def bcoo_sort_indices(mat: S) -> S:
     return mat.remade((data, indices), shape=m.shape, is_sorted=True, is_unique=mat.unique_indices)
 
 
-def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = True) -> S:
-    """The array with one element for each position, sorted by position.
+def without_zeros(mat: S) -> S:
+    """The array with elements that are 0 out of bounds, where sums of duplicates drop them."""
+    is_zero = rnp.all(mat.data == 0, tuple(range(mat.n_batch + 1, mat.data.ndim)))
+    outside = rnp.asarray(mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse], mat.indices.dtype)
+    return mat.remade((mat.data, rnp.where(is_zero[..., None], outside, mat.indices)), shape=mat.shape)
 
-    nse:           the number of elements to make room for in each list of a batch, by default
-                   their count; required under jit
-    remove_zeros:  drop elements that are 0, where elements are counted
+
+def bcoo_sum_duplicates(mat: S, nse: int | None = None) -> S:
+    """The array with one element for each position that has one, also of 0, sorted by position.
+
+    nse: the number of elements to make room for in each list of a batch, by default their count;
+         required under jit
     Shapes: those of `mat`. Types: those of `mat`.
     Errors: a TracerError where `mat` is traced and nse= is missing.
 
@@ -149,8 +155,6 @@ def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = Tru
     batch, sparse = mat.shape[: mat.n_batch], mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
     count = prod(sparse)
     is_inside = rnp.all(mat.indices < rnp.asarray(sparse, mat.indices.dtype), -1)
-    if remove_zeros and nse is None:
-        is_inside = is_inside & rnp.any(mat.data != 0, tuple(range(mat.n_batch + 1, mat.data.ndim)))
     number = rnp.broadcast_to(rnp.where(is_inside, flat_positions(mat, sparse), count), (*batch, mat.nse))
     if nse is None:
         lanes = np.asarray(number).reshape(prod(batch), mat.nse).tolist()

@@ -17,7 +17,7 @@ from rune.array import Array
 from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
 from rune.sparse.array import BCOO, bcoo_fromdense
-from rune.sparse.coordinates import Either, Operand, Parts, Sparse
+from rune.sparse.coordinates import Either, Operand, Parts, Sparse, sizes_of
 from rune.sparse.forms import bcoo_sort_indices
 from rune.sparse.products import matmul as product
 from rune.sparse.rows import BCSR
@@ -88,7 +88,7 @@ class COO(Matrix):
 
     def __init__(self, args: Parts, *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False):
         self.data, self.row, self.col = map(rnp.asarray, args)
-        self.shape = tuple(shape)
+        self.shape = sizes_of("COO", shape)
         self.rows_sorted, self.cols_sorted = rows_sorted, cols_sorted
         _require_lists("COO", self.shape, self.data.shape, {"row": (self.row, self.nse), "col": (self.col, self.nse)})
 
@@ -134,7 +134,7 @@ class _Compressed(Matrix):
 
     def __init__(self, args: Parts, *, shape: Sequence[int]):
         self.data, self.indices, self.indptr = map(rnp.asarray, args)
-        self.shape = tuple(shape)
+        self.shape = sizes_of(type(self).__name__, shape)
         lists = {"indices": (self.indices, self.nse), "indptr": (self.indptr, self.shape[self._other] + 1)}
         _require_lists(type(self).__name__, self.shape, self.data.shape, lists)
 

@@ -212,7 +212,8 @@ def bcoo_broadcast_in_dim(
         raise ShapeError(f"bcoo_broadcast_in_dim: cannot make {tuple(shape)} of {mat!r} (axes {tuple(order)})")
     m = spread(mat)
     first, end = m.n_batch, m.n_batch + m.n_sparse
-    n_batch = order[first - 1] + 1 if first else 0
+    # Axes in front of the first sparse one are of the batch, new ones, too.
+    n_batch = order[first] if m.n_sparse else max(order[:first], default=-1) + 1
     n_dense = len(sizes) - order[end] if m.n_dense else 0
     last = len(sizes) - n_dense
     head, places = [*sizes[:n_batch], m.nse], [*order[:first], n_batch]

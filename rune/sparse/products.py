@@ -53,9 +53,10 @@ def bcoo_multiply_sparse(lhs: S, rhs: S) -> S:
     require_sparse("bcoo_multiply_sparse", lhs, rhs)
     if lhs.shape != rhs.shape:
         raise ShapeError(f"bcoo_multiply_sparse: cannot multiply {lhs!r} and {rhs!r} (shapes differ)")
-    a, b = listed(lhs), listed(rhs)
+    is_alike = not lhs.n_batch and not rhs.n_batch and lhs.n_dense == rhs.n_dense
+    a, b = (lhs, rhs) if is_alike else (listed(lhs), listed(rhs))
     meets = rnp.all(a.indices[:, None] == b.indices[None], -1)
-    return a.with_data(a.data * (meets.astype(b.dtype) @ b.data))
+    return a.with_data(a.data * rnp.tensordot(meets.astype(b.dtype), b.data, 1))
 
 
 def bcoo_dot_general(

@@ -18,8 +18,8 @@ from rune.array import Array
 from rune.errors import ArgumentError, ShapeError, TransformError
 from rune.sharding.shardings import Sharding
 from rune.sparse.array import BCOO, bcoo_fromdense
-from rune.sparse.coordinates import Coordinates, Either, Operand, Parts, Sparse, spread
-from rune.sparse.forms import bcoo_sort_indices, bcoo_sum_duplicates, bcoo_todense, elements_at
+from rune.sparse.coordinates import Coordinates, Either, Operand, Parts, Sparse, sizes_of, spread
+from rune.sparse.forms import bcoo_sort_indices, bcoo_todense, elements_at
 from rune.sparse.movement import bcoo_broadcast_in_dim, bcoo_concatenate
 from rune.sparse.products import Dims, bcoo_dot_general
 from rune.sparse.products import matmul as product
@@ -51,7 +51,7 @@ class BCSR(Sparse):
         self, args: Parts, *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
     ):
         self.data, self.indices, self.indptr = map(rnp.asarray, args)
-        self.shape = tuple(shape)
+        self.shape = sizes_of("BCSR", shape)
         self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
         if self.indices.ndim < 1 or self.n_dense < 0 or not self._fits():
             raise ShapeError(
@@ -158,8 +158,8 @@ class BCSR(Sparse):
         return bcoo_todense(self.to_bcoo())
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """The same as `bcsr_sum_duplicates`."""
-        return BCSR.from_bcoo(bcoo_sum_duplicates(self.to_bcoo(), nse, remove_zeros))
+        """The same as `bcsr_sum_duplicates`. remove_zeros: without elements that were 0."""
+        return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
     def sum(self, axis: int | Sequence[int] | None = None) -> BCOO | Array:
         """The same as `bcoo_reduce_sum`; a number if all axes are summed."""
@@ -263,10 +263,9 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """The array with one element for each position, sorted by position.
+    """The array with one element for each position that has one, also of 0, sorted by position.
 
     nse: the number of elements to make room for, by default their count; required under jit
-
     Shapes: those of `mat`. Types: those of `mat`.
     Errors: ArgumentError for an array with a batch; a TracerError where `mat` is traced without it.
 
@@ -276,7 +275,7 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     Array([3., 4.], f32[2], cpu:0)
     """
     _require_rows("bcsr_sum_duplicates", mat)
-    return mat.sum_duplicates(nse)
+    return mat.sum_duplicates(nse, remove_zeros=False)
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
