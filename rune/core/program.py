@@ -300,7 +300,8 @@ def substitute(program: Program, replacements: Mapping[Var, Atom], equations: It
 
 
 def replace_equations(program: Program, replacement: Callable[[Equation], Sequence[Equation]]) -> Program:
-    """`program` with each equation replaced by those that `replacement` gives; none keep it.
+    """`program` with each equation replaced by those that `replacement` gives, or kept if it gives
+    none.
 
     The last of them has the equation's results. The program itself if every equation stays.
     """

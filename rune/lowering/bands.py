@@ -28,11 +28,11 @@ from rune.lowering.kernels import Invoke, KernelProgram, Routine, Value
 from rune.lowering.plan import Call, Launch, Plan, Slot, Space, Step
 from rune.records import dataclass
 
-# Of what passes between the steps of one entry: two second-level caches. Far more stays in none.
+# Bytes that pass between the steps of one entry: two second-level caches, as more stays in none.
 MOST_BYTES = 4 << 20
-# The same for all entries: less than this is cached anyway.
+# The same for all entries: less stays cached without a band.
 LEAST_BYTES = 1 << 18
-LEAST_OPERATIONS = 1 << 15  # of one product of a batch, beside which calling it costs nothing
+LEAST_OPERATIONS = 1 << 15  # of one product of a batch: many more than its call takes
 MOST_STEPS = 24  # of one band, which becomes one function
 ROUTINES = ("dot", "strided_dot")
 
@@ -80,7 +80,7 @@ class Part:
         """Products of the batch; 0 for a kernel, or if each is very small."""
         if isinstance(self.work, KernelCode):
             return 0
-        # Of symbolic steps or offsets the code of a band has no values.
+        # The code of a band does not compute symbolic steps or offsets.
         if not all(isinstance(n, int) for n in self.work.values()):
             return 0
         batch, *others = (n for n in map(self.work.get, SIZES) if isinstance(n, int))

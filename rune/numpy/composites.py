@@ -37,7 +37,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     def compiled() -> Jitted[P, R]:
         return jit(function)
 
-    # Asked of a kind of calls that is not specialised: those that are have small arrays.
+    # Calls that are specialised have small arrays, and never come here.
     @tiered
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -52,7 +52,10 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def is_large(args: tuple[object, ...], takes_numbers: bool = False) -> bool:
-    """Whether the operands are CPU arrays or numbers, one of them large, and no check is on."""
+    """Whether the operands are CPU arrays or numbers, one of them large, and no check is on.
+
+    Not where compiled code flushes denormal numbers, which eager functions keep.
+    """
     sizes = [x.buffer.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
     if not sizes or max(sizes) < LARGE:
         return False
@@ -60,4 +63,5 @@ def is_large(args: tuple[object, ...], takes_numbers: bool = False) -> bool:
     if others and not (takes_numbers and others == sum(type(x) in (int, float) for x in args)):
         return False
     settings = config.current()
-    return not (settings.device or settings.check_nans or settings.check_infs or settings.check_bounds)
+    is_checked = settings.check_nans or settings.check_infs or settings.check_bounds
+    return not (is_checked or settings.device or settings.flush_denormals)

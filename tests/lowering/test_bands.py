@@ -43,12 +43,12 @@ def mapped(store: str, loops="for i in 256 grid { for j in 64 grid {") -> Part:
 SAME = "store y[64*i + j] = x[64*i + j]"
 
 
-def found(*parts: Part | None) -> list[Band]:
+def bands_of(*parts: Part | None) -> list[Band]:
     return find_bands(parts)
 
 
 def test_products_and_a_kernel_between_them_are_a_band():
-    assert found(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4)) == [Band(0, 3, 4)]
+    assert bands_of(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4)) == [Band(0, 3, 4)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_products_and_a_kernel_between_them_are_a_band():
     ],
 )
 def test_a_kernel_that_accesses_other_entries_is_in_no_band(store):
-    assert found(dot(2, 0, 1), mapped(store), dot(5, 3, 4)) == []
+    assert bands_of(dot(2, 0, 1), mapped(store), dot(5, 3, 4)) == []
 
 
 def test_axes_are_split_where_an_entry_ends_within_one():
@@ -71,7 +71,7 @@ def test_axes_are_split_where_an_entry_ends_within_one():
     )
 
     for part in (one, three):
-        assert found(dot(2, 0, 1), part, dot(5, 3, 4)) == [Band(0, 3, 4)]
+        assert bands_of(dot(2, 0, 1), part, dot(5, 3, 4)) == [Band(0, 3, 4)]
 
 
 def test_a_grid_that_entries_do_not_divide_is_in_no_band():
@@ -83,14 +83,14 @@ def test_a_grid_that_entries_do_not_divide_is_in_no_band():
 def test_a_band_ends_before_a_step_that_reads_no_value_of_it():
     apart = Part(mapped(SAME).work, (value(7), value(8)))
 
-    assert found(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4), apart) == [Band(0, 3, 4)]
+    assert bands_of(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4), apart) == [Band(0, 3, 4)]
 
 
 def test_a_product_of_another_batch_or_a_loop_ends_a_band():
     other = {**DENSE, "batch": 2}
 
-    assert found(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4, other)) == [Band(0, 2, 4)]
-    assert found(dot(2, 0, 1), None, dot(5, 2, 4)) == []
+    assert bands_of(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4, other)) == [Band(0, 2, 4)]
+    assert bands_of(dot(2, 0, 1), None, dot(5, 2, 4)) == []
 
 
 def test_memory_that_overlaps_another_value_ends_a_band():
@@ -123,9 +123,9 @@ def test_values_of_a_band_live_as_long_as_it_and_take_over_only_from_each_other(
 
 def test_little_that_passes_between_steps_makes_no_band(monkeypatch):
     monkeypatch.setattr(bands, "LEAST_BYTES", 2 * BYTES + 1)
-    assert found(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4)) == []
+    assert bands_of(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4)) == []
 
     monkeypatch.setattr(bands, "LEAST_BYTES", 1)
     monkeypatch.setattr(bands, "MOST_BYTES", BYTES // 4)
-    assert found(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4)) == []
+    assert bands_of(dot(2, 0, 1), mapped(SAME), dot(5, 3, 4)) == []
     assert np.prod([SIZES[n] for n in "mnk"]) >= bands.LEAST_OPERATIONS

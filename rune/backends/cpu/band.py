@@ -10,7 +10,7 @@ UNEVEN = 1.25  # how many times the average share of a core the largest one may 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Steps that run entry by entry. passing: memory of which one entry at a time is needed."""
+    """Steps that run entry by entry. passing: memory that is needed for one entry at a time."""
 
     steps: tuple[Step, ...]
     entries: int

@@ -15,6 +15,8 @@ Architecture Reference Manual, FPCR.
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 
@@ -41,22 +43,28 @@ def set_mode(writer: Writer, value: Value) -> None:
     return writer.run("@llvm.x86.sse.ldmxcsr", word)
 
 
-def flushing(value: Value) -> Value:
-    """The mode that also flushes denormal numbers."""
-    return value | _FLUSHES
+@contextmanager
+def denormals_flushed(writer: Writer) -> Iterator[None]:
+    """Code in which denormal numbers are 0; after it the mode is that of before."""
+    before = mode(writer)
+    set_mode(writer, before | _FLUSHES)
+    yield
+    set_mode(writer, before)
 
 
-def keeping(value: Value) -> Value:
-    """The mode in which denormal numbers are numbers."""
-    return value & ~_FLUSHES
+@contextmanager
+def denormals_kept(writer: Writer) -> Iterator[None]:
+    """Code in which denormal numbers are numbers; after it the mode is that of before."""
+    before = mode(writer)
+    set_mode(writer, before & ~_FLUSHES)
+    yield
+    set_mode(writer, before)
 
 
 def flushing_call(function: str) -> Writer:
     """The body of a function of words: a call of another one, while denormal numbers are 0."""
     writer = Writer(block="start")
-    before = mode(writer)
-    set_mode(writer, flushing(before))
-    writer.do(f"call void @{function}(ptr %words)")
-    set_mode(writer, before)
+    with denormals_flushed(writer):
+        writer.do(f"call void @{function}(ptr %words)")
     writer.do("ret void")
     return writer

@@ -17,6 +17,7 @@ of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import assert_never
@@ -491,10 +492,6 @@ class _Steps:
         words = in_memory(writer, pointers)
         self.module.asks = True
         function, python = function_at(id(self.host.call_back(step))), function_at(python_call.address())
-        mode = float_mode.mode(writer) if self.host.flushes else None
-        if mode is not None:
-            float_mode.set_mode(writer, float_mode.keeping(mode))
-        has_failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
-        if mode is not None:
-            float_mode.set_mode(writer, mode)
+        with float_mode.denormals_kept(writer) if self.host.flushes else nullcontext():
+            has_failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
         self.return_if(has_failed)

@@ -25,10 +25,6 @@ ERF_LARGE_F32 = numbers("""
    -1.628325227952982       -0.9162098468018266      -0.15346465427273853      0.03445058787304821
    -0.005334636814614422     0.0004852338631509671   -1.81477168067908e-05
 """)
-EXP2_F32 = numbers("""
-    0.693147202781019        0.24022647914289746      0.05550332573676393      0.009618437497174333
-    0.0013398843836144318    0.00015353286164874802
-""")
 ERF_SMALL_F64 = numbers("""
     0.1283791670955126      -0.37612638903183754      0.1128379167095512      -0.026866170645129868
     0.005223977625423609    -0.0008548327021955948    0.00012055332903809765  -1.4925647594429222e-05
@@ -123,7 +119,7 @@ def _with_multiple(size: Number, factor: Number) -> Number:
 def _one_minus_power(x: Number) -> Number:
     """1 - 2ˣ for -26 < x < 0, where no factor is denormal."""
     n, integer = e.nearest(x)
-    return (-horner(x - n, (1.0, *EXP2_F32))).times_plus(e.power_of_two(integer), 1.0)
+    return (-horner(x - n, e.EXP2)).times_plus(e.power_of_two(integer), 1.0)
 
 
 def _erf_of_f64(x: Number) -> Number:

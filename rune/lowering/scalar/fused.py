@@ -23,16 +23,12 @@ from rune.lowering.scalar.number import LN2, LOG2E, Number, Pair, at_least, at_m
 from rune.lowering.scalar.trigonometric import COS_F32, COS_F64, HALF_PI, SIN_F32, SIN_F64
 from rune.number_tables import numbers
 
-# 1/cbrt(m) in m - 3/2 for 1 <= m < 2; log2(1 + f)/f in the reduced range of log1p; 2^r, |r| <= 1/2.
+# 1/cbrt(m) in m - 3/2 for 1 <= m < 2; log2(1 + f)/f in the reduced range of log1p.
 INVERSE_CBRT = (0.8735905444673834, -0.1938092005191881, 0.08576672948519841, -0.04969053899976581, 0.02908857845386976)
 LOG2_NARROW = numbers("""
     1.4426950409152333      -0.721347525468934        0.4808983328137441      -0.36067276439563284
     0.2885396499982365      -0.24050514892226457      0.20612564732308716     -0.17905164885125097
     0.15863761377314226     -0.15664058891389135      0.15646683617235843     -0.08875902862554347
-""")
-EXP2_NARROW = numbers("""
-    1.0000000005546106       0.6931472057522048       0.24022646888344276      0.05550328744366558
-    0.009618489101652902     0.0013399944431936128    0.0001534580032066217
 """)
 LOG_TAIL = (  # R of `_log2_in_two`
     0.4,
@@ -120,7 +116,7 @@ def pow_by_f64(x: Number, y: Number) -> Number:
     log = select(wide.equals(0.0), -math.inf, select(wide < math.inf, log, wide))
     product = at_most(at_least(log * y.convert(dtypes.f64), -160.0), 130.0)
     n, integer = e.nearest(product)
-    power = horner(product - n, EXP2_NARROW) * e.power_of_two(integer)
+    power = horner(product - n, e.EXP2) * e.power_of_two(integer)
     return powers.with_sign(x, y, power.convert(x.dtype))
 
 

@@ -67,7 +67,7 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
         arrays: list[Array] = []
         parts: list[Hashable] = [config.current()]
         for x in args:
-            # As `_kind` has it, without a call: this is most of what a short function costs.
+            # What `_kind` does, without the call, which is most of the cost of a short function.
             if type(x) is Array and x.place is CPU:
                 arrays.append(x)
                 parts.append(x.type)
@@ -133,9 +133,10 @@ def _is_worth_it(arrays: Sequence[Array]) -> bool:
 
 
 def is_watched(s: config.Config) -> bool:
-    """Whether settings ask for more of an operation than its result on the CPU."""
+    """Whether settings ask for more of an operation than its result on the CPU, or compiled code
+    has other results than NumPy."""
     is_checked = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
-    return bool(is_checked or s.device or s.disable_jit or s.checkified or s.profile)
+    return bool(is_checked or s.device or s.disable_jit or s.checkified or s.profile or s.flush_denormals)
 
 
 def _specialised(

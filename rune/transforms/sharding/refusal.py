@@ -54,7 +54,7 @@ def devices_of(place: Place) -> frozenset[Device]:
 
 
 def _device(place: Place) -> Device:
-    # The CPU has no device record in a place.
+    # None stands for the CPU in a place.
     return place.device or device_named("cpu:0")
 
 

@@ -6,6 +6,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.lax import scan
+from rune.transforms.compile import tiers
 
 pytestmark = pytest.mark.usefixtures("wide")
 
@@ -124,3 +125,28 @@ def test_matrix_products_of_a_flushing_program_flush():
     with rune.configure(flush_denormals=True):
         product = rune.jit(lambda x: x @ (rnp.eye(64, dtype=x.dtype) * 0.5))(x)
     np.testing.assert_array_equal(product, np.zeros((64, 64)))
+
+
+SMALLEST = np.finfo(np.float32).smallest_normal
+EAGER = {
+    "cumsum": rnp.cumsum,
+    "diff": lambda x: rnp.diff(x * 0.3),
+    "hypot": lambda x: rnp.hypot(x * 0.3, x * 0.3),
+    "mean": lambda x: rnp.mean(x * 0.3),
+    "median": lambda x: rnp.median(x * 0.3),
+    "product": lambda x: x * 0.5,
+    "sinc": lambda x: rnp.sinc(x) * x * 0.5,
+}
+
+
+@pytest.mark.parametrize("size", [1, 7, 131, LONG + 1])
+@pytest.mark.parametrize("name", EAGER)
+def test_an_eager_function_keeps_denormal_numbers_however_often_it_is_called(name: str, size: int):
+    x = rnp.asarray(SMALLEST * np.linspace(1, 1.5, size, dtype=np.float32))
+    expected = np.asarray(EAGER[name](x))
+
+    with rune.configure(flush_denormals=True):
+        results = [np.asarray(EAGER[name](x)) for _ in range(2 if size > LONG else tiers.OFTEN + 2)]
+
+    for result in results:
+        np.testing.assert_array_equal(result, expected)

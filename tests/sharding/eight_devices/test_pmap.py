@@ -63,6 +63,21 @@ def test_two_runs_are_equal_bit_for_bit():
     assert len({np.asarray(step(X)).tobytes() for _ in range(20)}) == 1
 
 
+@pytest.mark.parametrize("size", [1, 131])
+def test_denormal_numbers_are_flushed_on_every_device_if_the_setting_says_so(size: int):
+    x = np.full((LANES, size), np.finfo(np.float32).smallest_normal)
+
+    def body(r: Any) -> Any:
+        return r * 0.5, lax.psum(r * 0.5, "i")
+
+    half, total = rune.pmap(body, "i")(x)
+    np.testing.assert_array_equal(half, x / 2)
+    np.testing.assert_array_equal(total, LANES * (x / 2))
+    with rune.configure(flush_denormals=True):
+        for result in rune.pmap(body, "i")(x):
+            np.testing.assert_array_equal(result, np.zeros_like(x))
+
+
 def test_lanes_that_cannot_be_dealt_out_evenly_are_refused():
     with pytest.raises(ArgumentError, match=r"cannot deal 13 lanes out to 8 devices \(as many for each required\)"):
         rune.pmap(lambda x: x)(np.ones(13, "f"))

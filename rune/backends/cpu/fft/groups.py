@@ -13,7 +13,6 @@ from types import ModuleType
 import numpy as np
 
 from rune import locks
-from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft import reals, rows
 from rune.backends.cpu.fft.calls import Call, call_of
 from rune.backends.cpu.fft.conventions import ROOMS
@@ -82,9 +81,4 @@ def _writer() -> ModuleType:
     return locks.load("rune.backends.cpu.fft.groups_code")
 
 
-@compiler.lasting
-def _code(dtype: np.dtype) -> compiler.Code:
-    def write() -> str:
-        return _writer().text(rows.shape_of(dtype))
-
-    return compiler.compile_routine("groups of rows", (str(dtype),), {}, write, conventions.EFFORT)
+_code = rows.code_of_dtypes("groups of rows", _writer)

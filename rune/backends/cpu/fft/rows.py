@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
@@ -146,13 +147,21 @@ def _stage_code(dtype: np.dtype, radix: int, last: bool, ends: Ends) -> compiler
     return compiler.compile_routine("stage", (str(dtype), radix, last, *ends), {}, write, conventions.EFFORT)
 
 
-@compiler.lasting
-def _code(dtype: np.dtype) -> compiler.Code:
-    shape = shape_of(dtype)
-    return compiler.compile_routine("rows", (str(dtype),), {}, lambda: _writer().text(shape), conventions.EFFORT)
+def code_of_dtypes(kind: str, writer: Callable[[], ModuleType]) -> functools._lru_cache_wrapper[compiler.Code]:
+    """The function that gives the routines of a dtype, whose text a module writes."""
+
+    @compiler.lasting
+    def code(dtype: np.dtype) -> compiler.Code:
+        shape = shape_of(dtype)
+        return compiler.compile_routine(kind, (str(dtype),), {}, lambda: writer().text(shape), conventions.EFFORT)
+
+    return code
 
 
 @functools.cache
 def _writer() -> ModuleType:
     """The module that writes the routine, imported for the first one that is not on disk."""
     return locks.load("rune.backends.cpu.fft.rows_code")
+
+
+_code = code_of_dtypes("rows", _writer)
