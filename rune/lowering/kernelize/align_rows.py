@@ -19,7 +19,7 @@ Cost: linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
@@ -29,9 +29,9 @@ from rune.core.types import ArrayType
 from rune.dims import product
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.equations import apply, in_place_of
 from rune.lowering.kernelize.product_time import LAUNCH, MEMORY
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
-from rune.lowering.kernelize.two_step import apply
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.memory import in_memory
 from rune.ops.movement import inverse, pad, slice_, transpose
@@ -84,9 +84,7 @@ class _Rewrite:
         sides = [self.grown(x, run, growth) for x, run, growth in zip(operands, runs, growths, strict=True)]
         total = apply(self.body, equation.primitive, *sides, **equation.params)
         _cut_to(equation.results[0].type, total, self.body)
-        # The last equation takes over the result's variable, so readers need no change.
-        self.body[-1] = replace(self.body[-1], results=equation.results)
-        self.body[first:] = [replace(e, frame=equation.frame) for e in self.body[first:]]
+        self.body[first:] = in_place_of(equation, self.body[first:])
         return True
 
     def grown(self, x: Var, run: int, growth: Growth) -> Var:

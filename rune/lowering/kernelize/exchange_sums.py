@@ -15,15 +15,15 @@ Cost: linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from rune import dtypes
 from rune.core.lower import Contraction
 from rune.core.program import Atom, Equation, Program, Var
 from rune.dims import Size, is_static
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.equations import apply, in_place_of
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
-from rune.lowering.kernelize.two_step import apply
 from rune.ops.arithmetic import mul, neg
 from rune.ops.contraction import dot_general, free_axes
 from rune.ops.movement import transpose
@@ -135,8 +135,7 @@ class _Exchange:
         out = self.turned(out, tuple(order.index(n) for n in sorted(order[:-1])))
         if negative:
             out = apply(self.equations, neg, out)
-        self.equations[-1] = replace(self.equations[-1], results=equation.results)
-        return [replace(e, frame=equation.frame) for e in self.equations]
+        return in_place_of(equation, self.equations)
 
     def turned(self, atom: Atom, permutation: Axes) -> Atom:
         """A value with its axes in another order."""

@@ -16,15 +16,15 @@ Source: the distributive law; for softmax, Rabe & Staats 2021, arXiv:2112.05682.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import field
 
 from rune import dtypes
 from rune.core.lower import Reduction
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var, replace_equations
+from rune.lowering.kernelize.equations import apply, cast, in_place_of
 from rune.lowering.kernelize.scores import Component, Sink
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
-from rune.lowering.kernelize.two_step import apply
 from rune.ops.arithmetic import convert, div, mul, neg
 from rune.ops.family import broadcast, reshape, wide
 from rune.ops.transcendental import exp
@@ -128,8 +128,7 @@ class _Pull:
         if var.type.dtype.itemsize > total.type.dtype.itemsize:
             return None
         # A wider factor would have to be rounded before it is applied.
-        if var.type.dtype != total.type.dtype:
-            var = apply(self.equations, convert, var, dtype=total.type.dtype)
+        var = cast(self.equations, var, total.type.dtype)
         spread = apply(self.equations, broadcast, var, shape=total.type.shape, axes=axes)
         return apply(self.equations, factor.primitive, total, spread)
 
@@ -180,12 +179,10 @@ def _sum(equations: list[Equation], sink: Sink, core: Atom) -> Var:
     """The sum of other scores in place of the sink's, in the type in which it is accumulated."""
     operands = [core if n == sink.operand else a for n, a in enumerate(sink.equation.operands)]
     dtype = wide(sink.var.type.dtype)
-    operands = [a if a.type.dtype == dtype else apply(equations, convert, a, dtype=dtype) for a in operands]
+    operands = [cast(equations, a, dtype) for a in operands]
     return apply(equations, sink.equation.primitive, *operands, **sink.equation.params)
 
 
 def _as_result(equations: list[Equation], sink: Sink, total: Var) -> list[Equation]:
-    if total.type.dtype != sink.var.type.dtype:
-        apply(equations, convert, total, dtype=sink.var.type.dtype)
-    equations[-1] = replace(equations[-1], results=sink.equation.results)
-    return [replace(e, frame=sink.equation.frame) for e in equations]
+    cast(equations, total, sink.var.type.dtype)
+    return in_place_of(sink.equation, equations)

@@ -20,9 +20,9 @@ import numpy as np
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program, Var
 from rune.core.types import ArrayType
+from rune.lowering.kernelize.equations import apply
 from rune.lowering.kernelize.scores import Component
 from rune.lowering.kernelize.tracing import Definitions, generic, same_elements, trace
-from rune.lowering.kernelize.two_step import apply
 from rune.ops.arithmetic import div, mul, sub
 from rune.ops.family import broadcast, reduce_sum
 from rune.ops.reduction import reduce_max

@@ -30,8 +30,8 @@ from rune.dims import Size, flat_index, product
 from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import CALLBACK, function_of, host_call
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.equations import apply
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
-from rune.lowering.kernelize.two_step import apply
 from rune.lowering.kernelize.walks import (
     Axes,
     Operand,

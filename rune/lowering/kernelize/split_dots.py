@@ -17,16 +17,15 @@ Source: M. Osama, D. Merrill, C. Cecka, M. Garland, J. Owens, "Stream-K", 2023 (
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import replace
 
 from rune import dtypes
 from rune.core.lower import Contraction
 from rune.core.program import Equation, Program, Var, replace_equations
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.equations import apply, cast, identity, in_place_of, is_among
 from rune.lowering.kernelize.product_time import LAUNCH, MEMORY, Product, parted, shortest
-from rune.lowering.kernelize.two_step import Parallelism, apply, identity, is_among, part_size, split_axis
-from rune.ops.arithmetic import convert
+from rune.lowering.kernelize.two_step import Parallelism, part_size, split_axis
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.family import reduce_sum, wide
 from rune.records import dataclass
@@ -64,11 +63,8 @@ def _split(equation: Equation, target: Target) -> list[Equation]:
     (a, b), contracting, batch = zip(*sides, strict=True)
     total = apply(equations, equation.primitive, a, b, dimension_numbers=(contracting, batch))
     total = apply(equations, reduce_sum, total, axes=(len(batch[0]) - 1,))
-    (result,) = equation.results
-    if total.type.dtype != result.type.dtype:
-        apply(equations, convert, total, dtype=result.type.dtype)
-    equations[-1] = replace(equations[-1], results=equation.results)
-    return [replace(e, frame=equation.frame) for e in equations]
+    cast(equations, total, equation.results[0].type.dtype)
+    return in_place_of(equation, equations)
 
 
 def _in_parts(
@@ -78,7 +74,7 @@ def _in_parts(
     number, size = part
     axis, dtype = contracting[number], wide(x.type.dtype)
     # The results of parts would be rounded to half types in memory.
-    x = x if x.type.dtype == dtype else apply(equations, convert, x, dtype=dtype)
+    x = cast(equations, x, dtype)
     x = apply(equations, split_axis, x, identity("add", x.type), axis=axis, size=size)
     # The axis of parts is where the axis was, and the axis within a part comes after it.
     within = tuple(i + (i >= axis) for i in contracting)

@@ -27,10 +27,11 @@ from rune.core.types import ArrayType
 from rune.dims import is_static
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.equations import apply, cast, identity, in_place_of
 from rune.lowering.kernelize.scores import Component, Sink, is_mapped
 from rune.lowering.kernelize.streams import Stream, form_streams
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
-from rune.lowering.kernelize.two_step import Parallelism, apply, choose, identity, split_axis
+from rune.lowering.kernelize.two_step import Parallelism, choose, split_axis
 from rune.ops.arithmetic import convert, eq, mul, select, sub
 from rune.ops.family import broadcast, reduce_sum, wide
 from rune.ops.reduction import reduce_max
@@ -142,7 +143,7 @@ class _Parts:
         least = identity("max", self.peaks.type)
         self.base = apply(new, select, apply(new, eq, self.peaks, least), _literal(0, self.peaks.type), self.peaks)
         new.append(replace(equation, operands=(self.peaks,), params={"axes": (self.axis,)}))
-        return [replace(e, frame=equation.frame) for e in new]
+        return in_place_of(equation, new)
 
     def split(self, x: Var, new: list[Equation], fill: Literal | None = None) -> Var:
         """A value in parts, with -inf or `fill` beyond its end."""
@@ -158,18 +159,16 @@ class _Parts:
             return []
         dtype = wide(operand.type.dtype)
         summands = self.inside(self.copy(operand, new), new)
-        parts = apply(new, reduce_sum, _as(summands, dtype, new), axes=(self.axis + 1,))
+        parts = apply(new, reduce_sum, cast(new, summands, dtype), axes=(self.axis + 1,))
         outside = tuple(a for a in range(self.peaks.type.ndim) if a != self.axis)
         total_peak = apply(new, broadcast, self.largest, shape=self.peaks.type.shape, axes=outside)
-        shift = apply(new, sub, _as(self.peaks, dtype, new), _as(total_peak, dtype, new))
+        shift = apply(new, sub, cast(new, self.peaks, dtype), cast(new, total_peak, dtype))
         if degree != 1:
             shift = apply(new, mul, shift, _literal(degree, shift.type))
         corrected_sums = apply(new, mul, parts, apply(new, exp, shift))
         total = apply(new, equation.primitive, corrected_sums, axes=(self.axis,))
-        if total.type.dtype != equation.results[0].type.dtype:
-            apply(new, convert, total, dtype=equation.results[0].type.dtype)
-        new[-1] = replace(new[-1], results=equation.results)
-        return [replace(e, frame=equation.frame) for e in new]
+        cast(new, total, equation.results[0].type.dtype)
+        return in_place_of(equation, new)
 
     def inside(self, summands: Var, new: list[Equation]) -> Var:
         """The summands of parts, with 0 beyond the end."""
@@ -260,10 +259,6 @@ class _Parts:
             return None
         operands = [copies[a] if isinstance(a, Var) else a for a in equation.operands]
         return apply(new, equation.primitive, *operands, **equation.params)
-
-
-def _as(var: Var, dtype: np.dtype, new: list[Equation]) -> Var:
-    return var if var.type.dtype == dtype else apply(new, convert, var, dtype=dtype)
 
 
 def _literal(value: int, type: ArrayType) -> Literal:

@@ -17,8 +17,6 @@ Source: reduce, then scan, then distribute: Blelloch, "Prefix sums and their app
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from rune import dims, dtypes, ops
@@ -30,8 +28,9 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.equations import apply, cast, identity, in_place_of
 from rune.lowering.kernelize.group_scans import THREADS, TILE, scan_by_groups
-from rune.lowering.kernelize.two_step import apply, identity, split_axis
+from rune.lowering.kernelize.two_step import split_axis
 from rune.ops.family import view_of, wide
 from rune.records import dataclass
 
@@ -94,13 +93,11 @@ def _split(equation: Equation, limits: _Limits) -> list[Equation]:
     equations: list[Equation] = []
     dtype = x.type.dtype
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
-    x = x if acc == dtype else apply(equations, ops.convert, x, dtype=acc)
+    x = cast(equations, x, acc)
     scan_function = _by_groups if limits.by_groups else _scanned
     y = scan_function(equation, x, axis, limits, equations)
-    if acc != dtype:
-        apply(equations, ops.convert, y, dtype=dtype)
-    equations[-1] = replace(equations[-1], results=equation.results)
-    return [replace(e, frame=equation.frame) for e in equations]
+    cast(equations, y, dtype)
+    return in_place_of(equation, equations)
 
 
 def _is_long(type: ArrayType, axis: int, limits: _Limits) -> bool:

@@ -16,20 +16,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from dataclasses import replace
 
 import numpy as np
 
 from rune import dims
 from rune.core.lower import Bounds, Piece, Reduction, Source, View
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Literal, Program, Var, replace_equations
+from rune.core.program import Equation, Program, Var, replace_equations
 from rune.core.types import ArrayType
 from rune.dims import Size, is_static
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernelize import cost
-from rune.ops.arithmetic import convert
+from rune.lowering.kernelize.equations import apply, cast, identity, in_place_of, is_among
 from rune.ops.family import wide
 from rune.records import dataclass
 
@@ -112,11 +110,6 @@ def split_reductions(program: Program, parallelism: Parallelism, stream_results:
     return replace_equations(program, lambda e: [] if is_among(e, stream_results) else _split(e, parallelism))
 
 
-def is_among(equation: Equation, values: Container[Var]) -> bool:
-    """Whether the first result of an equation is one of these values."""
-    return bool(equation.results) and equation.results[0] in values
-
-
 def _split(equation: Equation, parallelism: Parallelism) -> list[Equation]:
     """The equations in place of a reduction; an empty list if it stays."""
     lower = equation.primitive.lower
@@ -131,16 +124,14 @@ def _split(equation: Equation, parallelism: Parallelism) -> list[Equation]:
     dtype = operand.type.dtype
     # Partial sums would be rounded to half types in memory, while maxima are exact.
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
-    x = operand if acc == dtype else apply(equations, convert, operand, dtype=acc)
+    x = cast(equations, operand, acc)
     # A very long axis has so many parts that they are reduced in two steps themselves.
     while step is not None:
         x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, equations)
         step = choose(x.type, axes, parallelism)
     x = apply(equations, equation.primitive, x, axes=axes)
-    if acc != dtype:
-        apply(equations, convert, x, dtype=dtype)
-    equations[-1] = replace(equations[-1], results=equation.results)
-    return [replace(e, frame=equation.frame) for e in equations]
+    cast(equations, x, dtype)
+    return in_place_of(equation, equations)
 
 
 def _reduce_part(
@@ -157,19 +148,6 @@ def _reduce_part(
     remaining = [a for a in axes if a not in step_axes]
     x = apply(equations, primitive, x, axes=step_axes)
     return x, tuple(a - sum(b < a for b in step_axes) for a in remaining)
-
-
-def identity(combine: str, type: ArrayType) -> Literal:
-    """The identity of a reduction of this type, such as 0 of a sum."""
-    value = np.asarray(COMBINE[combine].identity(type.dtype).value)
-    return Literal(value, ArrayType((), type.dtype))
-
-
-def apply(equations: list[Equation], primitive: Primitive, *operands: Atom, **params: object) -> Var:
-    """Append an equation to `equations`, and return its result."""
-    result = Var(primitive.type_rule(*(a.type for a in operands), **params))
-    equations.append(Equation(primitive, operands, params, (result,)))
-    return result
 
 
 # --- choice -----------------------------------------------------------------------------------
