@@ -164,7 +164,7 @@ class Kernels:
         self._library.end.restype = ctypes.c_uint64
 
     def trace(self, name: str, blocks: int, threads: int, buffers: Sequence[np.ndarray]) -> Trace:
-        """What warps spread over a launch touch of the buffers."""
+        """The accesses to the buffers of warps spread over a launch."""
         words = np.array([b.ctypes.data for b in buffers], np.uint64)
         warps = -(-threads // WARP)
         requests, sectors, widths = 0.0, 0.0, set[int]()
@@ -190,14 +190,14 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one lane did: the first accesses of each instruction, and how often it ran in all."""
+    """The run of one lane: the first accesses of each instruction, and how often it ran in all."""
 
     accesses: np.ndarray
     times: Mapping[int, int]
 
 
 def _of_buffers(accesses: np.ndarray, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    """Those to the buffers; not to shared memory, nor to what is a lane's own."""
+    """The accesses to the buffers, without shared memory and a lane's own arrays."""
     address = accesses["address"]
     inside = np.zeros(len(accesses), np.bool_)
     for b in buffers:

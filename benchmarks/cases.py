@@ -1,4 +1,4 @@
-"""What is measured: the cases, their data, and the bars that rune should stay under.
+"""The cases, their data, and the bars that rune should stay under.
 
 A case names one piece of work; `libraries.py` says how each library does it. The data comes from a
 fixed seed, so every library, in its own process, works on the same arrays.
@@ -92,7 +92,7 @@ _TRACED = ("jax", "torch")
 
 
 def _peers(size: int) -> tuple[str, ...]:
-    """All at one size: NumPy alone has the bar."""
+    """All peers at one size: NumPy alone has the bar."""
     return _ALL if size == 1024 else ("numpy",)
 
 

@@ -74,7 +74,7 @@ class Times:
 
     @property
     def correlation(self) -> float:
-        """Of the ranks; 1 where all are in order."""
+        """The correlation of the ranks; 1 where all are in order."""
         predicted, measured = (np.argsort(np.argsort(times)) for times in (self.predicted, self.measured))
         return float(np.corrcoef(predicted, measured)[0, 1])
 

@@ -101,7 +101,7 @@ def overlap(device: str | None, compute_ms: float, size: int, rounds: int) -> No
 
 
 def transformed(row: tuple[np.ndarray, Any]) -> tuple[np.ndarray, Any]:
-    """A flip, a shift, and numbers for bytes: what is done to images."""
+    """Images, flipped and shifted, as numbers in place of bytes."""
     image, label = row
     image = np.roll(image[:, ::-1], 3, axis=0)
     return (image.astype(np.float32) - 127.5) / 127.5, label
@@ -123,7 +123,7 @@ class Images:
 
 
 class Transformed(Images):
-    """The same with the function applied, as torch's data sets do."""
+    """The rows with the function applied, as torch's data sets do."""
 
     def __getitem__(self, number: int) -> tuple[np.ndarray, Any]:
         return transformed(super().__getitem__(number))

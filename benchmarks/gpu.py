@@ -1,4 +1,4 @@
-"""Workloads of gpu_workloads.py and gpu_programs.py on a GPU: times, and what is left to win.
+"""Workloads of gpu_workloads.py and gpu_programs.py on a GPU: times, and how much could be gained.
 
     python benchmarks/gpu.py                                    on cuda:0
     python benchmarks/gpu.py --programs --peer                  the larger ones alone
@@ -78,7 +78,7 @@ def seconds(call: Callable[[], Any], wait: Callable[[Any], Any]) -> float:
 
 
 def probe(results: Any) -> list[list[float]]:
-    """Of every result some elements and the norm: small enough to carry, and telling."""
+    """Some elements and the norm of every result: few numbers, in which differences show."""
     rows = []
     for result in results if isinstance(results, tuple) else (results,):
         values = np.asarray(result).astype(np.float64).reshape(-1)
@@ -91,7 +91,7 @@ def probe(results: Any) -> list[list[float]]:
 
 
 def by_rune(name: str, device: str) -> Line:
-    """What rune takes, kernel by kernel."""
+    """The times of rune, kernel by kernel."""
     workload = EVERY[name]
     function = rune.jit(workload.function, device=device)
     arrays = [rune.device_put(a, device) for a in arguments(workload)]
@@ -114,7 +114,7 @@ def by_rune(name: str, device: str) -> Line:
 
 
 def predicted(workload: Workload, device: str) -> Line:
-    """By the cost model, for one launch of every kernel."""
+    """The time by the cost model, for one launch of every kernel."""
     lowered = stages(rune.make_program(workload.function)(*workload.types), device_named(device).target)
     costs = lowered.predictions()
     launches = [s.kernel for s in all_steps(lowered.plan) if isinstance(s, Launch)]
@@ -122,7 +122,7 @@ def predicted(workload: Workload, device: str) -> Line:
 
 
 def by_jax(name: str, _: str) -> Line:
-    """What JAX takes."""
+    """The times of JAX."""
     import jax
 
     jax.config.update("jax_default_matmul_precision", "float32")
@@ -153,7 +153,7 @@ def work(library: str, device: str, names: list[str]) -> None:
 
 
 def lines(library: str, device: str, names: list[str]) -> Iterator[Line]:
-    """What a process of its own measures."""
+    """The lines of a process that measures one library."""
     command = [sys.executable, __file__, "--worker", library, "--device", device, "--workloads", *names]
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -162,7 +162,7 @@ def lines(library: str, device: str, names: list[str]) -> Iterator[Line]:
 
 
 def difference(one: list[list[float]], other: list[list[float]]) -> float:
-    """Of two probes, over the norm of the second."""
+    """The difference of two probes, over the norm of the second."""
     errors = []
     for a, b in zip(one, other, strict=True):
         scale = np.linalg.norm(b[1:]) or 1.0

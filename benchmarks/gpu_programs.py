@@ -35,7 +35,7 @@ def qr(jx: Any) -> Any:
 
 
 def eigenvalues(jx: Any) -> Any:
-    """Of a symmetric matrix, with vectors."""
+    """The eigenvalues of a symmetric matrix, with vectors."""
 
     def values(a: Any) -> Any:
         w, v = jx.numpy.linalg.eigh(a + a.T)
@@ -45,7 +45,7 @@ def eigenvalues(jx: Any) -> Any:
 
 
 def singular_values(jx: Any) -> Any:
-    """With vectors."""
+    """The singular values of a matrix, with vectors."""
 
     def values(a: Any) -> Any:
         u, s, _ = jx.numpy.linalg.svd(a, full_matrices=False)
@@ -55,7 +55,7 @@ def singular_values(jx: Any) -> Any:
 
 
 def inverses(jx: Any) -> Any:
-    """Of many small matrices."""
+    """The inverses of many small matrices."""
     return lambda a: jx.numpy.linalg.inv(_positive(jx, a))
 
 
@@ -77,7 +77,7 @@ def gaussian_process(jx: Any) -> Any:
 
 
 def power_spectrum(jx: Any) -> Any:
-    """Of real signals."""
+    """The power spectrum of real signals."""
     return lambda x: jx.numpy.abs(jx.numpy.fft.rfft(x)) ** 2
 
 
@@ -93,7 +93,7 @@ def filtered(jx: Any) -> Any:
 
 
 def histogram(jx: Any) -> Any:
-    """Of a million numbers in a thousand bins."""
+    """The histogram of a million numbers in a thousand bins."""
     return lambda x: jx.numpy.histogram(x, bins=1000, range=(-4.0, 4.0))[0]
 
 
@@ -107,12 +107,12 @@ def segments(jx: Any) -> Any:
 
 
 def embedding_gradient(jx: Any) -> Any:
-    """By the table, of rows that are looked up."""
+    """The gradient by the table of rows that are looked up."""
     return jx.grad(lambda table, i: jx.numpy.sum(table[i] ** 3))
 
 
 def top(jx: Any) -> Any:
-    """The largest of every row."""
+    """The largest elements of every row."""
     return lambda x: jx.lax.top_k(x, 40)[0]
 
 
@@ -120,7 +120,7 @@ def top(jx: Any) -> Any:
 
 
 def causal_attention(jx: Any) -> Any:
-    """Of every head, each position to those before it."""
+    """Attention of every head, of each position to those before it."""
 
     def of_heads(q: Any, k: Any, v: Any) -> Any:
         n = q.shape[2]
@@ -132,13 +132,13 @@ def causal_attention(jx: Any) -> Any:
 
 
 def causal_attention_gradients(jx: Any) -> Any:
-    """By all three."""
+    """Its gradients by queries, keys and values."""
     attend = causal_attention(jx)
     return jx.grad(lambda q, k, v: jx.numpy.sum(attend(q, k, v).astype("float32") ** 2), argnums=(0, 1, 2))
 
 
 def cached_attention(jx: Any) -> Any:
-    """One new position to a long cache, as in decoding."""
+    """Attention of one new position to a long cache, as in decoding."""
     return attention(jx)
 
 
@@ -176,7 +176,7 @@ def block_step(jx: Any) -> Any:
 
 
 def recurrent_gradient(jx: Any) -> Any:
-    """Of a scan over a sequence, by its weights."""
+    """The gradient of a scan over a sequence by its weights."""
 
     def loss(w: Any, xs: Any) -> Any:
         def step(h: Any, x: Any) -> Any:

@@ -58,7 +58,7 @@ LARGEST_INDEX = {"gather 4M of 1M": 1 << 20, "scatter-add 4M into 1M": 1 << 20}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is known of one kernel of a workload; `times` it is launched."""
+    """One kernel of a workload, which is launched `times` times."""
 
     kernel: str
     times: int
@@ -78,12 +78,12 @@ class Judgement:
 
     @property
     def share(self) -> float:
-        """Of the roofline."""
+        """The share of the roofline."""
         return self.roofline / self.predicted
 
     @property
     def share_of_best(self) -> float:
-        """Of the best known time, which is known on an H100 alone."""
+        """The share of the best known time, which is known for an H100 alone."""
         return 1e-6 * WORKLOADS[self.name].best / self.predicted
 
     @property
@@ -176,9 +176,9 @@ def arguments(code: KernelCode, name: str) -> list[np.ndarray]:
 
 
 def aligned_zeros(size: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros that begin where allocations on a device do, at 256 bytes.
+    """Zeros that begin at a multiple of 256 bytes, as allocations on a device do.
 
-    What a trace computes may be wrong, so as far as 32-bit indices reach around is memory, too.
+    Values of a trace may be wrong, so there is memory around as far as 32-bit indices reach.
     """
     reach = dtype.itemsize << 31
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE
@@ -238,7 +238,7 @@ def cells(judgement: Judgement) -> tuple[str, ...]:
 
 
 def table(judgements: Sequence[Judgement], record: DeviceRecord) -> str:
-    """The table as Markdown, and what it comes to."""
+    """The table as Markdown, and its summary."""
     columns = len(_HEAD) if record is H100 else len(_HEAD) - len(_ON_H100)
     rows = [_HEAD, tuple("---" for _ in _HEAD), *map(cells, judgements)]
     lines = [f"| {' | '.join(row[:columns])} |" for row in rows]
@@ -250,14 +250,14 @@ def table(judgements: Sequence[Judgement], record: DeviceRecord) -> str:
 
 
 def summary(judgements: Sequence[Judgement], share: str) -> str:
-    """Of a share the geometric mean, and the least."""
+    """The geometric mean of a share, and the least."""
     shares = {j.name: getattr(j, share) for j in judgements}
     worst = min(shares, key=lambda name: shares[name])
     return f"geometric mean {statistics.geometric_mean(shares.values()):.0%}, least {shares[worst]:.1%} ({worst})"
 
 
 def as_json(judgement: Judgement) -> dict[str, Any]:
-    """All that is known of a workload."""
+    """A workload's judgement, with all its kernels."""
     fields = asdict(judgement)
     return {
         **fields,
@@ -268,7 +268,7 @@ def as_json(judgement: Judgement) -> dict[str, Any]:
 
 
 def _judge_apart(name: str, arch: str) -> Judgement:
-    """The judgement by a process of its own: what a trace computes may lead it anywhere."""
+    """The judgement by a process of its own: wrong values of a trace may lead it anywhere."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         try:
             return process.submit(judge, name, arch).result()

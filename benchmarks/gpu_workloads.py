@@ -1,4 +1,4 @@
-"""What gpu.py measures and gpu_static.py looks at: functions, and the types of their arguments.
+"""The workloads of gpu.py and gpu_static.py: functions, and the types of their arguments.
 
 Each is written once, over a module `jx` that is rune or jax.
 """
@@ -38,7 +38,7 @@ class Workload:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """As rune's users write it."""
+        """The function as rune's users write it."""
         return self.write(rune)
 
 
@@ -75,7 +75,7 @@ def rmsnorm(jx: Any) -> Any:
 
 
 def attention(jx: Any) -> Any:
-    """Of every head, all positions to all."""
+    """Attention of every head, of all positions to all."""
 
     def of_heads(q: Any, k: Any, v: Any) -> Any:
         scores = jx.numpy.einsum("bhqd,bhkd->bhqk", q, k) * 0.125
@@ -85,7 +85,7 @@ def attention(jx: Any) -> Any:
 
 
 def attention_gradients(jx: Any) -> Any:
-    """By all three."""
+    """The gradients of attention by queries, keys and values."""
     return jx.grad(lambda q, k, v: jx.numpy.sum(attention(jx)(q, k, v) ** 2), argnums=(0, 1, 2))
 
 
@@ -95,12 +95,12 @@ def conv(jx: Any) -> Any:
 
 
 def conv_weight_gradient(jx: Any) -> Any:
-    """By the filters, from a cotangent."""
+    """The gradient of a convolution by its filters, from a cotangent."""
     return lambda x, w, y: jx.vjp(lambda w: conv(jx)(x, w), w)[1](y)[0]
 
 
 def adam(jx: Any) -> Any:
-    """A step, with what it remembers."""
+    """A step of Adam, with its moments."""
 
     def step(p: Any, g: Any, m: Any, v: Any) -> Any:
         mean, square = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g

@@ -11,7 +11,7 @@ two readings of the thread's clock, and the cost of a reading is measured and ta
 what was taken off. Both are the median of many bursts; the best burst stands in brackets, since a
 device that is software computes on the host's own cores, and slows it down. A driver's functions
 that Python calls itself, as for the status of an event, count as the host's. "done" is the time
-until the result is there, one call at a time, on the clock of the wall.
+until the result is there, one call at a time, by the clock on the wall.
 
 The plans take turns. The last column is "host" of the second plan over that of the first, of the
 best bursts.
@@ -104,7 +104,7 @@ class Clock:
 
 
 def chain(count: int) -> Callable[[Any], Any]:
-    """A function of `count` kernels, each a sum over what the one before it made."""
+    """A function of `count` kernels, each a sum over the result of the one before it."""
 
     def f(x: Any) -> Any:
         for _ in range(count):
@@ -137,7 +137,7 @@ class Cost:
 
 
 class Plan:
-    """A compiled function, and what its bursts took. Units: µs."""
+    """A compiled function, and the times of its bursts. Units: µs."""
 
     def __init__(self, f: Callable[[Any], Any], x: Any, clock: Clock):
         self.f, self.x, self.clock = f, x, clock

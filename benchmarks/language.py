@@ -35,7 +35,7 @@ LIBRARIES = ("rune", "torch", "torch compiled", "jax", "jax scanned")
 RATE, CONTEXT, BATCH, DECODED = 0.01, 128, 8, 64
 AT_ONCE = 16  # tokens of one call, where they are drawn on the device
 SIZES = {
-    "small": (512, 128, 344, 4, 4, 2, 32, 256),  # that which the example trains
+    "small": (512, 128, 344, 4, 4, 2, 32, 256),  # the size that the example trains
     "medium": (2048, 512, 1376, 8, 8, 4, 64, 256),
 }
 TASKS = ("train", "decode")

@@ -1,4 +1,4 @@
-"""What a step costs of loops that change one element of a large carry: ns of processor time.
+"""The cost of a step of loops that change one element of a large carry: ns of processor time.
 
     python benchmarks/loops_in_place.py           # rune
     python benchmarks/loops_in_place.py --jax     # an installed jax, in an environment of its own

@@ -40,7 +40,7 @@ def numerics(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]
 
 
 def numerics_of_scipy() -> dict[str, Callable[[Sizes], Call]]:
-    """Those that SciPy has."""
+    """The calls that SciPy has."""
 
     def quantiles(s: Sizes) -> Call:
         a, p = gamma_shares(s)
@@ -54,7 +54,7 @@ def numerics_of_scipy() -> dict[str, Callable[[Sizes], Call]]:
 
 
 def quantiles_eager(core: Any, array: Any, wait: Any, s: Sizes) -> Call:
-    """Of a thousand elements, not compiled."""
+    """Quantiles of a thousand elements, not compiled."""
     a, p = (array(x[:1000]) for x in gamma_shares(s))
     return lambda: wait(core.scipy.special.gammaincinv(a, p))
 

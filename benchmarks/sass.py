@@ -1,4 +1,4 @@
-"""Machine code of CUDA kernels, read without a GPU: registers, spills, and what inner loops are of.
+"""Machine code of CUDA kernels, read without a GPU: registers, spills, the mix of inner loops.
 
 NVRTC compiles (as the CUDA executor does), nvdisasm prints; both are wheels.
 """
@@ -100,7 +100,7 @@ def _code(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _inner_loops(code: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
-    """From the label to the branch back to it, of loops that hold no other."""
+    """The innermost loops, each from its label to the branch back to it."""
     labels = {operands: place for place, (name, operands) in enumerate(code) if not name}
     loops = []
     for place, (name, operands) in enumerate(code):

@@ -5,8 +5,8 @@
 Nothing runs. The step of examples/tensor_parallel.py, with larger sizes, is partitioned for meshes
 of up to 1,024 devices that are there by name only; what each device would compute and send is read
 off its program. Times follow from what `rune.measure_devices` measures here, and from public
-figures of hardware that is not here. There are so many texts for each device, however many there
-are.
+figures of hardware that is not here. The number of texts for each device is the same, however many
+devices there are.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ HOP_S = 5e-6  # of a collective, for each doubling of its devices: assumed
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one device of a mesh does in a step."""
+    """The work of one device of a mesh in a step."""
 
     data: int
     model: int
@@ -69,12 +69,12 @@ class Share:
 
     @property
     def devices(self) -> int:
-        """Of the mesh."""
+        """The number of devices of the mesh."""
         return self.data * self.model
 
     @property
     def bytes_sent(self) -> int:
-        """In all collectives."""
+        """The bytes sent in all collectives."""
         return sum(int(e.bytes_sent) * (e.steps or 1) for e in self.exchanges)
 
 
@@ -92,7 +92,7 @@ def shapes() -> Any:
 
 
 def specs(model: int) -> Any:
-    """How the weights are cut: as in the example, and logits by letters; not at all for one."""
+    """How the weights are split: as in the example, and logits by letters; not for one device."""
     cut = {"letters": P(), "positions": P(), "logits": P(None, "model"), "layers": [LAYER_SPECS] * LAYERS}
     return cut if model > 1 else rune.tree.map(lambda _: P(), cut)
 
@@ -111,7 +111,7 @@ def mesh(data: int, model: int) -> Mesh:
 
 
 def share(data: int, model: int) -> Share:
-    """What one device does; with more devices there are as many more texts."""
+    """The work of one device; the number of texts grows with that of devices."""
     texts = rune.ShapeDtypeStruct((BATCH * data * model, LENGTH + 1), "i32")
     program = rune.make_program(step)(shapes(), texts)
     grid, cuts = mesh(data, model), tuple(rune.tree.leaves(specs(model)))
@@ -124,26 +124,26 @@ def share(data: int, model: int) -> Share:
 
 
 def exchange_here(exchange: Exchange, record: Measurements) -> float:
-    """As if all devices were linked as those of this machine are."""
+    """The exchange if all devices are linked as those of this machine are."""
     group = record.group(exchange.devices)
     return (exchange.steps or 1) * group.sums.seconds(int(exchange.bytes_sent))
 
 
 def exchange_on_paper(exchange: Exchange, part: Share) -> float:
-    """Within a machine by NVLink, between machines by InfiniBand."""
+    """The exchange by NVLink within a machine, and by InfiniBand between machines."""
     is_within = part.devices <= NODE or exchange.axis == "model"
     rate = NVLINK if is_within else INFINIBAND
     return (exchange.steps or 1) * (HOP_S * math.log2(exchange.devices) + int(exchange.bytes_sent) / rate)
 
 
 def counts(part: Share) -> list[str]:
-    """What a device sends, which depends on no hardware."""
+    """The bytes that a device sends, which depend on no hardware."""
     grid = f"{part.data} x {part.model}"
     return [f"{part.devices:,}", grid, f"{part.bytes_sent / 1e6:,.0f}", str(len(part.exchanges))]
 
 
 def times(seconds: Sequence[tuple[float, float]], alone: Sequence[tuple[float, float]]) -> list[str]:
-    """Of computation and collectives, and the efficiency, for each kind of hardware."""
+    """The times of computation and collectives, and the efficiency, for each kind of hardware."""
     rows = (
         (text(computing), text(sending), f"{one / (computing + sending):.1%}")
         for (computing, sending), (one, _) in zip(seconds, alone, strict=True)

@@ -37,7 +37,7 @@ from rune.transforms.tuning.search import Budget, search
 from rune.transforms.tuning.trials import Trials
 
 ROUNDS = 31
-FASTER, SLOWER = 0.9, 1.05  # of the default's time; the second is what rounds of two equals differ by
+FASTER, SLOWER = 0.9, 1.05  # of the default's time; rounds of one and the same kernel differ by as much as the second
 SHARE = 1 / 3
 
 _rng = np.random.default_rng(0)
@@ -107,7 +107,7 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A kernel, its search, and how the winner does in rounds of their own."""
+    """A kernel, its search, and the winner's ratio in the rounds after it."""
 
     case: str
     tuned: TunedKernel
@@ -144,7 +144,7 @@ def row(case: str, device: Device, seconds: float) -> Row:
 
 
 def _ratio(winner: Callable[[], float], standard: Callable[[], float], number: int) -> float:
-    """The time of the winner to the default's, who is first changing."""
+    """The winner's time over the default's. They take turns to run first."""
     if number % 2:
         return winner() / standard()
     time = standard()
@@ -152,7 +152,7 @@ def _ratio(winner: Callable[[], float], standard: Callable[[], float], number: i
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """How many are faster, and by how much all are."""
+    """How many kernels are faster, and by how much all of them are."""
     faster = sum(r.again <= FASTER for r in rows)
     slower = [r.case for r in rows if r.again > SLOWER]
     mean = math.exp(statistics.fmean(math.log(r.again) for r in rows))
@@ -161,7 +161,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def main() -> int:
-    """Print the table; 1 if it is asked whether the bars hold, and they do not."""
+    """Print the table; return 1 with --check if a bar is broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seconds", type=float, default=10.0, help="for each kernel")

@@ -5,8 +5,8 @@
     python benchmarks/soak.py --work cycles --steps 1000         compile, run, drop; on every device
     python benchmarks/soak.py --work loops --steps 200           the same with derivatives of loops
 
-Counts after a warm-up, and then at regular intervals: the arrays of rune that are alive, what the
-device holds for them (rune.memory_stats), the memory of the process, its open files and threads.
+Counts are read after a warm-up, and then at regular intervals: rune's arrays that are alive, the
+memory of the device for them (rune.memory_stats), that of the process, its open files and threads.
 Each is printed as it is read. Exits with 1 when live bytes changed at all, there are more than LATE
 new handles or threads, or the process grew by more than GROWTH_BYTES, in cycles and
 GROWTH_OF_COMPILING_BYTES for each program. One jump is no growth, wherever the readings fall in it:
@@ -164,7 +164,7 @@ def growth(resident: Sequence[int]) -> int:
 
 
 def complaints(readings: Sequence[Reading], growth_bytes: int) -> list[str]:
-    """What is not flat."""
+    """The counts that have grown."""
     failures = []
     for name, slack in (("live_bytes", 0), ("device_bytes", 0), ("handles", LATE), ("threads", LATE)):
         values = [getattr(r, name) for r in readings if getattr(r, name) is not None]
@@ -177,7 +177,7 @@ def complaints(readings: Sequence[Reading], growth_bytes: int) -> list[str]:
 
 
 def report(name: str, device: str, steps: int, warm_up: int) -> list[str]:
-    """Run one work on one device, print its table line by line; what is not flat."""
+    """Run one work on one device, print its table line by line; the counts that have grown."""
     start, readings = time.perf_counter(), []
     columns = Reading.__dataclass_fields__
     print(f"{name} on {device}", "  ".join(columns), sep="\n", flush=True)

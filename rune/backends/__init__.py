@@ -153,7 +153,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What runs the programs of one platform, which is rune. Libraries ask it who that is.
+    """The client of one platform, which names the runtime: rune. Libraries ask for its name.
 
     Errors: none.
 

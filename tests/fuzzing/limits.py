@@ -1,4 +1,4 @@
-"""What begins at sizes that random programs do not have, and would take too long to run at.
+"""Limits of sizes that random programs do not have, because they would run for too long.
 
     with lowered(rng):
         rune.jit(f)(x)      # blocks, parts, tiles and chunks of a few elements

@@ -137,7 +137,7 @@ class Maker(Chance):
         self.add(self.choose(texts))
 
     def grow(self, rule: Callable[[Maker], str | tuple[str, int] | None]) -> bool:
-        """Add what a rule makes; whether it made anything."""
+        """Add the step of a rule; whether there was one."""
         text = rule(self)
         if text is None:
             return False

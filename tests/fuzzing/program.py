@@ -86,7 +86,7 @@ class Program:
         return (*(i.name for i in self.inputs), *self.intermediates())
 
     def intermediates(self) -> tuple[str, ...]:
-        """Everything that a step makes."""
+        """The names that steps bind."""
         return tuple(name for step in self.steps for name in step.names)
 
     def dtypes_behind(self, name: str) -> set[str]:

@@ -14,7 +14,7 @@ Fails = Callable[[Program], bool]
 
 
 def smallest(program: Program, seed: int, fails: Fails, seconds: float = 60.0) -> Program:
-    """A program none of whose smaller variants fails, or the smallest of the time there is."""
+    """A program none of whose smaller variants fails, or the smallest that the time allows."""
     end = time.monotonic() + seconds
     progress = True
     while progress and time.monotonic() < end:
@@ -29,7 +29,7 @@ def smallest(program: Program, seed: int, fails: Fails, seconds: float = 60.0) -
 
 
 def size(program: Program) -> tuple[int, int, int]:
-    """What is to become small: steps first."""
+    """The measure that shrinks: the number of steps first."""
     return len(program.steps), len(program.results), len(program.inputs)
 
 

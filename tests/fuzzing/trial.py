@@ -95,7 +95,7 @@ def way_of(seed: int, candidates: Sequence[Way] = WAYS) -> Way:
 
 
 def run(way: Way, subject: Any, seed: int) -> BaseException | None:
-    """What went wrong, if anything."""
+    """The failure, if there is one."""
     try:
         with np.errstate(all="ignore"):
             way.check(subject, seed)

@@ -58,13 +58,13 @@ class Way:
 
 
 def everything(seed: int) -> Program:
-    """A program that returns all that it makes."""
+    """A program that returns all of its values."""
     program = generate.draw(seed)
     return program.returning(program.intermediates())
 
 
 def some(seed: int, draw: Callable[[int], Program] = generate.draw) -> Program:
-    """A program that returns any part of what it makes."""
+    """A program that returns some of its values."""
     program = draw(seed)
     names = program.intermediates()
     share = np.random.default_rng(seed + 1).random(len(names))
@@ -72,7 +72,7 @@ def some(seed: int, draw: Callable[[int], Program] = generate.draw) -> Program:
 
 
 def some_work(seed: int) -> Program:
-    """A program of much work that returns any part of what it makes."""
+    """A program of much work that returns some of its values."""
     return some(seed, generate.heavy)
 
 

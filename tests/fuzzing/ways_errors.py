@@ -1,4 +1,4 @@
-"""Programs with a step that cannot be: eager, jit and eval_shape refuse it with the same class."""
+"""Programs with an impossible step: eager, jit and eval_shape refuse it with the same class."""
 
 from __future__ import annotations
 

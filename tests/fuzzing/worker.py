@@ -33,7 +33,7 @@ def say(**fact: Any) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the seeds; the exit status means nothing."""
+    """Run the seeds; the exit status has no meaning."""
     parser = argparse.ArgumentParser("worker")
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)

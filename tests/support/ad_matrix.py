@@ -41,7 +41,7 @@ Function = Callable[..., Any]
 OF_PASSES = frozenset({"apart"})
 # Lanes have one result together, which no loop over them gives; tests of checkify try it.
 OF_ALL_LANES = frozenset({"last_failure"})
-# What exists only while a program is lowered, and is in no table.
+# Primitives that exist only while a program is lowered, and are in no table.
 OF_LOWERING = frozenset({"loop", "branch", "take_row", "put_row", "in_memory", "mesh_part"}) | {
     "line_fft",
     "line_rfft",
@@ -54,7 +54,7 @@ OF_LOWERING = frozenset({"loop", "branch", "take_row", "put_row", "in_memory", "
     "dense_solve",
     "square_svd",
 }
-# What is refused forwards, or altogether; then `TransformError` is what a trial expects.
+# Derivatives that are refused forwards, or altogether: a trial expects `TransformError`.
 REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})
 REFUSING = frozenset({"callback", "nextafter"})
 # Zero by definition, whatever the values do.
@@ -380,7 +380,7 @@ def recording(primitive: Primitive) -> Iterator[set[str]]:
     }
     try:
         for name, rule in recorders.items():
-            object.__setattr__(primitive, name, rule)  # frozen for everybody else
+            object.__setattr__(primitive, name, rule)  # a frozen record
         yield ran
     finally:
         for name, rule in rules.items():

@@ -23,7 +23,7 @@ from rune.lowering.arena import ALIGNMENT, type_bytes
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, slots_of
 from tests.support.guarded_memory import CANARY, MARK, PAGE, Guards
 
-# Bytes of an arena whose values are moved apart: with canaries, of those that nobody counts.
+# Bytes of an arena whose values are moved apart; with canaries, small ones, which no test counts.
 MOST_BYTES = {Guards.CANARIES: host_memory.LARGE_BYTES - 1, Guards.AFTER: 1 << 26, Guards.BEFORE: 1 << 26}
 _WORD = 8  # bytes of the largest element, to which ends are aligned
 

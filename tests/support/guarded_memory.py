@@ -1,9 +1,9 @@
 """Arrays between guards: NumPy's own hook for allocators, in native code.
 
     CANARIES   every array ends at its block's end, bytes around it are known, and looked at when it
-               is freed: who wrote beside an array is noticed, if it wrote something else
-    AFTER      every array ends where a page begins that nobody may touch: who reads or writes past
-               its end dies at once
+               is freed: a write beside an array is noticed, unless it wrote the same bytes
+    AFTER      every array ends where an inaccessible page begins: a read or write past its end
+               ends the process at once
     BEFORE     every array begins behind such a page
 
 Results, arguments and arenas of the CPU executor are NumPy arrays, of the host's memory of other

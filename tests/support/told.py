@@ -1,4 +1,4 @@
-"""What the pages of example programs say: the code that they show, and what it prints."""
+"""The pages of example programs: the code that they show, and the output."""
 
 from __future__ import annotations
 

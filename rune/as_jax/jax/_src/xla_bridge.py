@@ -1,4 +1,4 @@
-"""`jax._src.xla_bridge`: who runs programs (Keras), and whether the CPU is in use (Chex).
+"""`jax._src.xla_bridge`: the backend of a platform (Keras), and whether the CPU is in use (Chex).
 
 Chex asks before it splits the CPU into devices.
 """
@@ -14,7 +14,7 @@ _missing = absent.of(__name__)
 
 
 def get_backend(platform: str | None = None) -> Client:
-    """What runs the programs of a platform, by default that of the default device."""
+    """The backend of a platform, by default that of the default device."""
     return devices(platform)[0].client
 
 

@@ -5,8 +5,8 @@ After    for i by W { for j by W { t = x[j.., i..] as rows;
            for r in W { y[i + r, j..] = t[.., r] } } }           each cache line is read once
 
 Loads that are scattered along the lanes and contiguous along another axis (lanes/transposed.py)
-are copied to a tile row by row, and gathered from there. What does not fill a tile takes the
-ordinary way.
+are copied to a tile row by row, and gathered from there. Elements that do not fill a tile go
+the ordinary way.
 
 Invariant: the same elements are loaded and stored as before, in another order.
 """
@@ -31,11 +31,11 @@ def tile_range(body: Body, grid: Sequence[For], transposition: Transposition, be
     """Write the grid over the range: rows of tiles."""
     width, others = body.lanes, transposition.others(grid)
     extent = body.index(transposition.axis.extent)
-    per_axis = (extent + (width - 1)).binary("udiv", extent + (width - 1), width)
+    per_axis = extent.ceil_div(width)
 
     def row_of_tiles(number: Value) -> None:
-        first = number.binary("urem", number, per_axis) * width
-        outer = number.binary("udiv", number, per_axis)
+        first = number.binary("urem", per_axis) * width
+        outer = number.binary("udiv", per_axis)
         with body.inside(body.at_row(others, outer)):
             _row(body, transposition, first, extent)
 
@@ -47,7 +47,7 @@ def _row(body: Body, transposition: Transposition, first: Value, extent: Value) 
     writer, width = body.writer, body.lanes
     length = body.index(transposition.last.extent)
     # The width is a power of two; the rest of each row is done without tiles.
-    tiled_length = length.binary("and", length, -width)
+    tiled_length = length.binary("and", -width)
     zero = writer.constant("i64", 0)
     height = (extent - first).call("smin", width)
 

@@ -1,6 +1,6 @@
-"""Statements of a subgroup all of whose threads are at work: they read lines, and exchange values.
+"""Statements of a subgroup whose threads are all active: they read lines, and exchange values.
 
-This is for Mesa's processors (lines.py, exchanges.py). What it does not know is written as for any
+This is for Mesa's processors (lines.py, exchanges.py). All other statements are written as for any
 driver (spirv/body.py).
 """
 
@@ -25,7 +25,7 @@ from rune.records import dataclass
 class SubgroupBody(Body):
     """The statements of a kernel.
 
-    lines:     those that have been read; None in branches and loops, where threads may be idle
+    lines:     those read so far; None in branches and loops, where threads may be idle
     exchanges: arrays of one element for each thread, which need no memory
     parts:     the values that the threads have written there, by array
     """

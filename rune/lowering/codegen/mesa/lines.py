@@ -8,7 +8,7 @@ driver can prove that all lanes have the same address: then it is a single load,
 selections becomes one vector load (decision 0105). The driver can prove it for push constants and
 for what is computed from them, outside loops and branches, where all threads are active. Vulkan
 requires the index of a push constant to be the same for all threads, so the driver takes the value
-for the same, too. The push constants therefore hold a table of the numbers 0 to 15, and an address
+to be the same. The push constants therefore hold a table of the numbers 0 to 15, and an address
 is looked up there digit by digit: twelve look-ups for each array and subgroup, 6 ns each.
 
 Invariant: reads what each thread would read by itself.
@@ -52,7 +52,7 @@ _KINDS = frozenset({"f32", "i32"})
 
 @dataclass(frozen=True, slots=True)
 class Subgroup:
-    """A group whose threads are one subgroup, all of them at work.
+    """A group whose threads are one subgroup, all of them active.
 
     thread: the symbol by which they differ, whose values are neighbours in neighbouring threads
     names:  symbols that have the same value in all of them
@@ -64,7 +64,7 @@ class Subgroup:
 
 
 def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | None]:
-    """How a kernel is spread over groups, and what a group is, if it is to read lines."""
+    """How a kernel is spread over groups, and its subgroup if the groups read lines."""
     reads_lines, width = _reads_lines(code, target), target.subgroup_threads
     shape = spread(code, (lambda _: width) if reads_lines else partial(threads_of_launch, target))
     is_nest = len(shape.nest) == 1 and shape.threads == width and target.has_lines
@@ -85,9 +85,9 @@ def push_constants(writer: Writer, members: tuple[int, ...], target: Target) -> 
 
 
 def truth(writer: Writer, lane: int, arguments: int) -> int:
-    """That a thread's number in its subgroup is below the last digit.
+    """A condition that always holds: a thread's number in its subgroup is below the last digit.
 
-    It always is, but the driver cannot know. A store is a loop over lanes there, and where a value
+    The driver cannot know that it holds. A store is a loop over lanes there, and where a value
     is the result of arithmetic, LLVM computes it within the loop, lane by lane, once for each: all
     exponentials of a sum, for example. A choice by this condition keeps it outside.
     """
@@ -142,7 +142,7 @@ class Lines:
 
     lane:    the id of a thread's number, of 32 bits
     arguments: the id of the push constants, of which the last member is the table
-    buffers: what may be read by lines
+    buffers: those that may be read by lines
     starts:  by array, the elements at which lines begin, each with its address: one for all threads
     """
 
@@ -158,9 +158,9 @@ class Lines:
         self.writer.barrier_scope = SUBGROUP_SCOPE
 
     def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> Sequence[int]:
-        """What a thread reads of a line: an element, or two neighbours; empty if it is no line.
+        """A thread's part of a line: an element, or two neighbours; empty if there is no line.
 
-        place: gives the index, where it is needed
+        place: returns the index, if it is needed
         """
         is_known = name in self.buffers and array.kind in _KINDS
         if not is_known or not is_alike(index - count * self.subgroup.thread, self.subgroup.names):
