@@ -319,8 +319,8 @@ def _halley(a: ArrayLike, most: int, unit: float, real: np.dtype) -> tuple[Array
 
     def more(state: tuple[Array, ...]) -> Array:
         _, low, change, step = state
-        open_ = ops.gt(ops.abs(ops.sub(number(1, low), low)), number(10 * unit, low))
-        return ops.logical_and(ops.lt(step, np.int32(most)), ops.logical_or(open_, ops.gt(change, tolerance)))
+        is_unsettled = ops.gt(ops.abs(ops.sub(number(1, low), low)), number(10 * unit, low))
+        return ops.logical_and(ops.lt(step, np.int32(most)), ops.logical_or(is_unsettled, ops.gt(change, tolerance)))
 
     def stepped(state: tuple[Array, ...]) -> tuple[Array, Array, Array, Array]:
         u, low, _, step = state

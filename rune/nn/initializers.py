@@ -24,8 +24,8 @@ from rune.core.types import Shape
 from rune.errors import ArgumentError
 from rune.listing import names as _names
 from rune.numpy.arguments import laid_out
+from rune.ops.complex_numbers import PART
 from rune.random.keys import split, static_shape
-from rune.random.normals import PARTS
 from rune.random.sampler import floating
 from rune.random.streams import take_key
 from rune.records import dataclass
@@ -82,7 +82,7 @@ class Initializer:
 
 
 def _inexact(name: str, dtype: np.dtype | None) -> np.dtype:
-    return dtype if dtype is not None and dtype in PARTS else floating(name, dtype)
+    return dtype if dtype is not None and dtype in PART else floating(name, dtype)
 
 
 # --- the same number everywhere ---------------------------------------------------------------
@@ -229,16 +229,16 @@ FANS: dict[str, Callable[[float, float], float]] = {
 
 
 def _truncated(key: ArrayLike, shape: Shape, dtype: np.dtype, variance: ArrayLike) -> Array:
-    if dtype in PARTS:
+    if dtype in PART:
         stddev = rnp.sqrt(variance) / rnp.asarray(TRUNCATED_COMPLEX_STD, dtype)
-        return _polar(key, shape, PARTS[dtype], _truncated_magnitude) * stddev
+        return _polar(key, shape, PART[dtype], _truncated_magnitude) * stddev
     stddev = rnp.sqrt(variance) / rnp.asarray(TRUNCATED_STD, dtype)
     return random.truncated_normal(key, -2.0, 2.0, shape, dtype) * stddev
 
 
 def _uniform(key: Array, shape: Shape, dtype: np.dtype, variance: Array) -> Array:
-    if dtype in PARTS:
-        disc = _polar(key, shape, PARTS[dtype], lambda u: rnp.sqrt(2 * u))
+    if dtype in PART:
+        disc = _polar(key, shape, PART[dtype], lambda u: rnp.sqrt(2 * u))
         return disc * rnp.sqrt(variance)
     return random.uniform(key, shape, dtype, -1.0) * rnp.sqrt(3 * variance)
 

@@ -35,6 +35,11 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return PART.get(dtype, dtype)
 
 
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of complex numbers with parts of `dtype`; a complex dtype itself."""
+    return WHOLE.get(dtype, dtype)
+
+
 def is_complex(x: object) -> bool:
     """Whether a value or type has a complex dtype."""
     type = x if isinstance(x, ArrayType) else type_of(x)

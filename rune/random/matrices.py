@@ -13,8 +13,9 @@ from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import shape_of as checked_shape
 from rune.numpy.arguments import static_int
+from rune.ops.complex_numbers import PART
 from rune.random.keys import single_key
-from rune.random.normals import PARTS, normal, standard_normal
+from rune.random.normals import normal, standard_normal
 from rune.random.sampler import floating, in_dtype, shape_for, with_static
 from rune.typing import ArrayLike, DTypeLike
 
@@ -95,7 +96,7 @@ def orthogonal(
     rows = static_int("orthogonal", "a number of rows", n)
     columns = rows if m is None else static_int("orthogonal", "a number of columns", m)
     tall = checked_shape("orthogonal", (*shape, max(rows, columns), min(rows, columns)))
-    kind = dtype if dtype in PARTS else floating("orthogonal", dtype)
+    kind = dtype if dtype in PART else floating("orthogonal", dtype)
     q, r = rnp.linalg.qr(normal.core(single_key("orthogonal", key), tall, kind))
     signs = ops.sign(rnp.linalg.diagonal(r))
     matrix = q * rnp.expand_dims(signs, -2)

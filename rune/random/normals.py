@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 import rune.numpy as rnp
-from rune import dtypes, ops
+from rune import ops
 from rune.array import Array
 from rune.core.interpreter import literal
 from rune.core.types import Shape
+from rune.ops.complex_numbers import PART
 from rune.random.keys import single_key, split
 from rune.random.sampler import Sampler, floating, in_dtype, joint_shape, spread
 from rune.random.uniforms import rademacher, uniform, unit_interval
 from rune.typing import ArrayLike, DTypeLike
 
 SQRT2 = math.sqrt(2)
-PARTS = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}
 
 
 def standard_normal(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
@@ -48,9 +48,9 @@ def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
     Array([1.622642 , 2.0252647], f32[2], cpu:0)
     """
     checked_key = single_key("normal", key)
-    if dtype in PARTS:
-        half = literal(1 / SQRT2, PARTS[dtype])
-        parts = (ops.mul(standard_normal(k, shape, PARTS[dtype]), half) for k in split(checked_key))
+    if dtype in PART:
+        half = literal(1 / SQRT2, PART[dtype])
+        parts = (ops.mul(standard_normal(k, shape, PART[dtype]), half) for k in split(checked_key))
         return ops.complex(*parts)
     return standard_normal(checked_key, shape, floating("normal", dtype))
 

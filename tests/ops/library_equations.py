@@ -13,11 +13,11 @@ import numpy as np
 import rune.numpy as rnp
 from rune import dtypes
 from rune.ops import matrix_helpers as m
+from rune.ops.complex_numbers import complex_dtype
 from rune.ops.creation import stop_gradient
 from rune.ops.linalg import hessenberg_commutator, sylvester, triangular_sqrt
 from rune.ops.linalg.blocks import triangular_form
 from rune.ops.linalg.schur import complex_schur
-from rune.ops.linalg.sylvester import COMPLEX as WIDER
 from tests.ops.calls import Operand
 from tests.ops.use import Use
 
@@ -53,7 +53,7 @@ def _with_blocks(t: Any, c: Any) -> Sequence[Any]:
     """-T, T and their forms, of numbers well apart on the diagonal; a real T has a 2 × 2 block."""
     n = t.shape[-1]
     t = m.upper_triangle(t) + m.from_diagonal(3.0 * rnp.arange(n).astype(t.dtype))
-    dtype = WIDER.get(t.dtype, t.dtype)
+    dtype = complex_dtype(t.dtype)
     wide = m.eye(t.shape, dtype)
     if t.dtype not in dtypes.COMPLEX:
         block = np.zeros((n, n))

@@ -31,7 +31,7 @@ from rune.core.program import Equation
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import abs, cast, div, eq, mul, select, sub
-from rune.ops.complex_numbers import complex, conj, imag, real
+from rune.ops.complex_numbers import complex, complex_dtype, conj, imag, real
 from rune.ops.creation import iota
 from rune.ops.family import broadcast, reduce_sum
 from rune.ops.linalg.direct import solve
@@ -54,15 +54,9 @@ from rune.ops.reduction import argmax
 if TYPE_CHECKING:
     from rune.array import Array
 
-COMPLEX = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
-
-
-def _complex(dtype: np.dtype) -> np.dtype:
-    return COMPLEX.get(dtype, dtype)
-
 
 def _type(a: ArrayType, *, left: bool, right: bool) -> tuple[ArrayType, ...]:
-    dtype = _complex(require_matrices("eig", a))
+    dtype = complex_dtype(require_matrices("eig", a))
     require_square("eig", a)
     return ArrayType(a.shape[:-1], dtype), *((ArrayType(a.shape, dtype),) * (left + right))
 
@@ -83,7 +77,7 @@ def _reference(a: np.ndarray, *, left: bool, right: bool) -> tuple[np.ndarray, .
     vectors = [_normalised(z @ x) for x in _vectors(t)[: 1 + right]]
     if is_real:
         vectors = [np.where(np.imag(w[..., None, :]) == 0, np.real(x), x) for x in vectors]
-    return tuple(x.astype(_complex(a.dtype)) for x in (w, *vectors))
+    return tuple(x.astype(complex_dtype(a.dtype)) for x in (w, *vectors))
 
 
 def _vectors(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

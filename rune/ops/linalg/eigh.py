@@ -115,12 +115,12 @@ def _diagonalised(a: Value, vectors: bool) -> tuple[Any, Any]:
     """A diagonal matrix similar to `a`, as nearly as rounding allows, and the basis."""
     shape, dtype = type_of(a).shape, type_of(a).dtype
 
-    def more(sweep: Value, work: Value, *_: Value) -> Array:
+    def more(sweeps: Value, work: Value, *_: Value) -> Array:
         is_far = reduce_or(_is_far(work), axes=_leading(shape))
-        return logical_and(lt(sweep, np.int32(jacobi.SWEEPS)), is_far)
+        return logical_and(lt(sweeps, np.int32(jacobi.SWEEPS)), is_far)
 
-    def sweep(number_: Value, *carry: Value) -> list[Array]:
-        return [add(number_, np.int32(1)), *steps(jacobi.rounds(shape[-1]), _round, *carry)]
+    def sweep(sweeps: Value, *carry: Value) -> list[Array]:
+        return [add(sweeps, np.int32(1)), *steps(jacobi.rounds(shape[-1]), _round, *carry)]
 
     carry = (a, eye(shape, dtype)) if vectors else (a,)
     _, work, *basis = repeat_while(more, sweep, np.int32(0), *carry)
@@ -139,10 +139,10 @@ def _squares(x: Value) -> Array:
     return real_part(mul(conjugate(x), x))
 
 
-def _round(number_: Value, work: Value, *basis: Value) -> list[Array]:
+def _round(round: Value, work: Value, *basis: Value) -> list[Array]:
     """All pairs rotated so that their products vanish."""
     shape = type_of(work).shape
-    partner = jacobi.partners(number_, shape[-1])
+    partner = jacobi.partners(round, shape[-1])
     on = real_part(diagonal(work))
     is_product = jacobi.is_pair(partner, shape)
     # Both columns of a pair read the same half, so they see the same number.

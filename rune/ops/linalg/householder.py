@@ -185,11 +185,11 @@ def _squares(x: Value) -> Array:
     return add(mul(re, re), mul(im, im))
 
 
-def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
-    """tau, the new head, and the factor of the tail, for |tail|² = rest."""
+def _scalars(head: Value, tail_square: Value) -> tuple[Array, Array, Array]:
+    """tau, the new head, and the factor of the tail, whose squared length is given."""
     re = real_part(head)
-    is_done = eq(tail, number(0, tail))
-    length = add(_squares(head), tail)
+    is_done = eq(tail_square, number(0, tail_square))
+    length = add(_squares(head), tail_square)
     if type_of(head).dtype in dtypes.COMPLEX:
         is_done = select(is_done, eq(imag(head), number(0, re)), is_done)
     norm = sqrt(length)

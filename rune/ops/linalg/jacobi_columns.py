@@ -34,22 +34,22 @@ def orthogonalised(a: Value, vectors: bool) -> tuple[Any, Any, Any]:
     """
     *lead, _, n = type_of(a).shape
 
-    def more(number_: Value, is_far: Value, *_: Value) -> Array:
-        return logical_and(lt(number_, np.int32(jacobi.SWEEPS)), is_far)
+    def more(sweeps: Value, is_far: Value, *_: Value) -> Array:
+        return logical_and(lt(sweeps, np.int32(jacobi.SWEEPS)), is_far)
 
-    def sweep(number_: Value, _: object, *carry: Value) -> list[Array]:
+    def sweep(sweeps: Value, _: object, *carry: Value) -> list[Array]:
         state = steps(jacobi.rounds(n), _round, np.bool_(False), *carry)
-        return [add(number_, np.int32(1)), *state]
+        return [add(sweeps, np.int32(1)), *state]
 
     basis = (eye((*lead, n, n), type_of(a).dtype),) if vectors else ()
     _, _, work, *basis = repeat_while(more, sweep, np.int32(0), np.bool_(True), a, *basis)
     return work, jacobi.column_lengths(work), basis[0] if vectors else None
 
 
-def _round(number_: Value, was_far: Value, work: Value, *basis: Value) -> list[Array]:
+def _round(round: Value, was_far: Value, work: Value, *basis: Value) -> list[Array]:
     """All pairs made orthogonal, and whether any was not orthogonal before."""
     shape = type_of(work).shape
-    partner = jacobi.partners(number_, shape[-1])
+    partner = jacobi.partners(round, shape[-1])
     squares = jacobi.squared_column_lengths(work)
     product = reduce_sum(mul(conjugate(work), jacobi.taken(work, -1, partner)), axes=(len(shape) - 2,))
     turn = jacobi.rotations(squares, product, partner)

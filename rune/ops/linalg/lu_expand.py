@@ -107,8 +107,8 @@ def _pivot_row(column: Value, start: Value) -> Array:
     """The row of the largest element from row `start` on. Shapes: [*B, M, 1] -> i32[*B, 1, 1]."""
     shape = type_of(column).shape
     sizes = size(column)
-    open_ = select(ge(rows(shape), start), sizes, number(-1, sizes))
-    row = argmax(open_, axis=len(shape) - 2, dtype=dtypes.i32)
+    candidates = select(ge(rows(shape), start), sizes, number(-1, sizes))
+    row = argmax(candidates, axis=len(shape) - 2, dtype=dtypes.i32)
     return reshape(row, shape=(*shape[:-2], 1, 1))
 
 

@@ -30,12 +30,12 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import add, cast, div, mul, ne, neg, select, sub
-from rune.ops.complex_numbers import is_complex
+from rune.ops.complex_numbers import complex_dtype, is_complex
 from rune.ops.creation import stop_gradient
 from rune.ops.linalg.blocks import beside_diagonal, shifted, triangular_form
 from rune.ops.linalg.hessenberg import moved
 from rune.ops.linalg.schur_numpy import schur_form
-from rune.ops.linalg.sylvester import COMPLEX, sylvester, under_blocks
+from rune.ops.linalg.sylvester import sylvester, under_blocks
 from rune.ops.matrix_helpers import (
     adjoint,
     batch_leading,
@@ -101,7 +101,7 @@ def _turn(t: Value, inside: Value) -> tuple[Array, Array]:
 
 def _triangular(t: Value) -> tuple[Value, Value]:
     """A complex triangular form, and its basis relative to that of T."""
-    wide = cast(t, COMPLEX.get(type_of(t).dtype, type_of(t).dtype))
+    wide = cast(t, complex_dtype(type_of(t).dtype))
     one = eye(type_of(t).shape, type_of(wide).dtype)
     return (wide, one) if is_complex(t) else triangular_form(wide, one)
 
@@ -137,7 +137,7 @@ schur: Primitive = Primitive(
 
 def complex_schur(a: Value) -> tuple[Array, Array]:
     """The triangular Schur form of square matrices, complex; it has no derivative."""
-    a = cast(stop_gradient(a), COMPLEX.get(type_of(a).dtype, type_of(a).dtype))
+    a = cast(stop_gradient(a), complex_dtype(type_of(a).dtype))
     t, z = schur(a, vectors=True)
     return t, z
 

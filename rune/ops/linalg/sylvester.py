@@ -32,6 +32,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, cast, div, eq, gt, logical_and, logical_not, mul, ne, neg, select, sub
+from rune.ops.complex_numbers import complex_dtype
 from rune.ops.creation import stop_gradient
 from rune.ops.family import Batched, broadcast, reduce_sum, size_value, types_text
 from rune.ops.matrix_helpers import (
@@ -61,8 +62,6 @@ from rune.ops.transcendental import sqrt
 
 if TYPE_CHECKING:
     from rune.array import Array
-
-COMPLEX = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
 
 
 # --- types ------------------------------------------------------------------------------------
@@ -310,7 +309,7 @@ def _root_expand(t: Value) -> Value:
 
 def _root_jvp(dt: Value, t: Value, r: Value) -> Value:
     """R R' + R' R = T'."""
-    unit = eye(type_of(r).shape, COMPLEX.get(type_of(r).dtype, type_of(r).dtype))
+    unit = eye(type_of(r).shape, complex_dtype(type_of(r).dtype))
     factor = stop_gradient(cast(r, type_of(unit).dtype))
     factors = (factor, unit, factor, unit)
     return sylvester(r, r, *factors, upper_triangle(dt), transposed=False)

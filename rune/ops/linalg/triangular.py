@@ -135,10 +135,10 @@ def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     units = np.broadcast_to(np.eye(BLOCK, dtype=a.dtype)[..., None], (BLOCK, BLOCK, len(blocks)))
     inverses = _substituted_lanes(np.stack(blocks, -1), units, unit, np.divide)
     out = np.array(b)
-    for number_, start in enumerate(range(0, n, BLOCK)):
+    for block, start in enumerate(range(0, n, BLOCK)):
         end = min(start + BLOCK, n)
         right_side = out[start:end] - a[start:end, :start] @ out[:start]
-        solution = inverses[: end - start, : end - start, number_] @ right_side
+        solution = inverses[: end - start, : end - start, block] @ right_side
         if not np.isfinite(solution).all():  # the zeros of the inverse have been multiplied by it
             solution = _by_quotients(_substituted, a[start:end, start:end], right_side, unit)
         out[start:end] = solution

@@ -17,9 +17,8 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg.arguments import computing, square
-from rune.ops.complex_numbers import is_complex
+from rune.ops.complex_numbers import complex_dtype, is_complex
 from rune.ops.linalg.blocks import triangular_form
-from rune.ops.linalg.sylvester import COMPLEX
 from rune.ops.matrix_helpers import columns as column_numbers
 from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.matrix_helpers import upper_triangle
@@ -49,7 +48,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     (x,), narrow = computing("schur", a)
     square("schur", x)
     if output in ("complex", "c"):
-        x = ops.cast(x, COMPLEX.get(type_of(x).dtype, type_of(x).dtype))
+        x = ops.cast(x, complex_dtype(type_of(x).dtype))
     return narrow(tuple(ops.linalg.schur(x, vectors=True)))
 
 
@@ -71,7 +70,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     (t, z), narrow = computing("rsf2csf", T, Z)
     square("rsf2csf", t)
     square("rsf2csf", z)
-    dtype = COMPLEX.get(type_of(t).dtype, type_of(t).dtype)
+    dtype = complex_dtype(type_of(t).dtype)
     t, z = ops.cast(t, dtype), ops.cast(z, dtype)
     return narrow(triangular_form(t, z))
 

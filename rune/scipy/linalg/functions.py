@@ -21,11 +21,11 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.linalg import inv, matrix_power, solve
 from rune.numpy.linalg.arguments import computing, square
-from rune.ops.complex_numbers import is_complex
+from rune.ops.complex_numbers import complex_dtype, is_complex
 from rune.ops.family import broadcast
 from rune.ops.linalg.jacobi import over_matrices
 from rune.ops.linalg.schur import complex_schur
-from rune.ops.linalg.sylvester import COMPLEX, sylvester, triangular_sqrt
+from rune.ops.linalg.sylvester import sylvester, triangular_sqrt
 from rune.ops.matrix_helpers import (
     adjoint,
     columns,
@@ -48,7 +48,7 @@ def _prepared(name: str, A: ArrayLike) -> tuple[Any, Any]:
     """The matrices as complex numbers, and the function that narrows results."""
     (x,), narrow = computing(name, A)
     square(name, x)
-    return ops.cast(x, COMPLEX.get(type_of(x).dtype, type_of(x).dtype)), narrow
+    return ops.cast(x, complex_dtype(type_of(x).dtype)), narrow
 
 
 # --- square roots -----------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import known
 from rune.numpy.linalg import solve, svd
 from rune.numpy.linalg.arguments import computing, matrices
-from rune.ops.complex_numbers import real_dtype
-from rune.ops.linalg.sylvester import COMPLEX, sylvester
+from rune.ops.complex_numbers import complex_dtype, real_dtype
+from rune.ops.linalg.sylvester import sylvester
 from rune.ops.matrix_helpers import adjoint, as_dtype_of, from_diagonal, matmul, part, scaled_columns
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike, Shape
@@ -43,7 +43,7 @@ def _polar_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     (a,), (da,) = primals, tangents
     u, p = _polar(a)
     _, s, vh = ops.linalg.svd(ops.stop_gradient(a), full_matrices=False, vectors=True)
-    dtype = COMPLEX.get(type_of(a).dtype, type_of(a).dtype)
+    dtype = complex_dtype(type_of(a).dtype)
     t, z = from_diagonal(ops.cast(s, dtype)), ops.cast(adjoint(vh), dtype)
     inside = matmul(adjoint(u), da)
     turn = sylvester(p, p, t, z, t, z, ops.sub(inside, adjoint(inside)), transposed=False)
