@@ -8,6 +8,7 @@
     inspect       explain, and why a function was traced again
     tuning        a search for fast schedules, by running them
     checks        NaN, indices out of bounds, random keys used twice
+    sharding      programs on many devices          placement   where to put a program
     programs      programs of functions: making them, caching them, calling them in equations
 
 Nothing is imported here: each module is imported by its own name.

@@ -11,6 +11,8 @@ agreement.py    decisions on which all devices agree, and
 reshard.py      the collectives from one layout to another
 block.py        a device's part of an array while its program is written
 constraint.py   the layout of a value           laid_out.py    the layout of arguments and results
-assemble.py     arrays made from their blocks
-run.py          a program on all devices       workers.py     a thread for each of them
+assemble.py     arrays made from their blocks   moves.py       arrays moved to another layout
+exchanges.py    what the devices send           donation.py    blocks that results may take over
+run.py          a program on all devices        workers.py     a thread for each of them
+watched.py      the same with checks            refusal.py     errors of shardings
 """

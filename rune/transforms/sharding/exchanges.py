@@ -11,6 +11,7 @@ from rune.core.program import Equation, Program
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import Frame
+from rune.lowering.arena import type_bytes
 from rune.lowering.decompose import LIBRARY, decompose
 from rune.lowering.live import live
 from rune.lowering.messages import is_collective, merge_all
@@ -40,7 +41,7 @@ class Exchange:
         """The bytes of the blocks."""
         total: Size = 0
         for block in self.blocks:
-            total = total + _bytes(block)
+            total = total + type_bytes(block)
         return total
 
     @property
@@ -60,13 +61,6 @@ class Exchange:
         line = f"  # {self.frame.short}" if self.frame else ""
         blocks = ", ".join(map(str, self.blocks))
         return f"{self.kind} of {blocks} over {self.axis!r}: {self.bytes_sent} B{often}{line}"
-
-
-def _bytes(type: ArrayType) -> Size:
-    size: Size = type.dtype.itemsize
-    for axis in type.shape:
-        size = size * axis
-    return size
 
 
 @per_program
