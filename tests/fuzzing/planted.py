@@ -1,10 +1,10 @@
-"""Faults that are put into rune for a while, one of each kind that was met, to see them found.
+"""Faults planted in rune for a while, one of each kind that has occurred, which must be found.
 
     with FAULTS["a diagonal in step with its matrix"]():
         ...                                             # what is compiled now is wrong
 
 Nothing in rune knows of them: each replaces a function by a faulty one of this file. None writes
-outside of its memory, so what was a crash in earnest is a wrong value here.
+out of bounds, so a fault that ended the process then gives a wrong value here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _shape_of_the_buffer() -> AbstractContextManager[Any]:
 
 
 def _run_as(change: Callable[..., list[Any]]) -> AbstractContextManager[Any]:
-    """What Python runs of compiled code, changed. Native code makes the later calls."""
+    """Calls of compiled code by Python, changed. Native code makes the later calls."""
     run = executables.run_executable
 
     def changed(executable: Any, types: Any, buffers: Any, *arguments: Any) -> list[Any]:
@@ -204,7 +204,7 @@ def _lost_depth() -> Iterator[None]:
 
     def full(length: Any, size: int) -> Any:
         is_depth = size == blocks.DEPTH and size != blocks.HEIGHT
-        return length.binary("udiv", length, size).call("smax", 1) if is_depth else count(length, size)
+        return length.binary("udiv", size).call("smax", 1) if is_depth else count(length, size)
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(blocks, "block_count", full))

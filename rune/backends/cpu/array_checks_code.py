@@ -83,7 +83,7 @@ class _Layout:
 
         table = field(code, "ptr", plan, abi.data)
         run, total, arguments = (code.load(t, code.item(table, t, count.like(k))) for k, t in enumerate(HEAD))
-        dtypes = code.item(table, "i64", count.like(len(HEAD)))
+        dtypes = code.item(table, "i64", len(HEAD))
         ranks = code.item(dtypes, "i64", arguments)
         lengths = code.item(ranks, "i64", arguments)
         require(count.equals(total), count.like(MISCOUNTED))
@@ -103,7 +103,7 @@ class _Layout:
 
 def field(code: Code, type: str, base: Value, offset: int) -> Value:
     """The field at `offset` bytes of a structure."""
-    return code.load(type, code.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}"))
+    return code.load(type, code.item(base, "i8", offset))
 
 
 def _require(code: Code, holds: Value, answer: Callable[[], Value]) -> None:

@@ -18,7 +18,6 @@ from typing import Protocol
 from rune.backends.cpu import pulse
 from rune.backends.cpu.band import Band, is_even
 from rune.backends.cpu.dots import write_entry
-from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import in_memory, read
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.module import Module
@@ -26,7 +25,7 @@ from rune.backends.cpu.watch import Watch
 from rune.dims import Size
 from rune.lowering.arena import type_bytes
 from rune.lowering.bands import Extent, bands_of_plan, extent_of
-from rune.lowering.codegen.llvm.ir.names import identifier
+from rune.lowering.codegen.llvm.ir.names import identifier, pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.llvm.render import Rendered
 from rune.lowering.kernelize.walks import SIZES
@@ -112,8 +111,8 @@ def write_band(run: Run, band: Band) -> None:
         if cores == 1:
             writer.do(f"call void @{name}({task.split(', ')[1]}, i64 0, i64 {total.text})")
         else:
-            chunk = (total + (cores - 1)).binary("udiv", total + (cores - 1), cores)
-            pool = function_at(module.host.parallel())
+            chunk = total.ceil_div(cores)
+            pool = pointer_to(module.host.parallel())
             writer.do(f"call void {pool}({task}, i64 {total.text}, i64 {chunk.text})")
         if pulse.is_available() and _operations(band.steps) * band.entries >= PART_OPERATIONS // 8:
             run.hear()
@@ -158,7 +157,7 @@ class _Entries:
             for step in self.band.steps:
                 self.step(step, self.begin, self.begin + length)
 
-        blocks = (end - begin + (size - 1)).binary("udiv", end - begin + (size - 1), size)
+        blocks = (end - begin).ceil_div(size)
         writer.count_up(writer.constant("i64", 0), blocks, 1, block)
         writer.do("ret void")
         return writer
@@ -187,8 +186,7 @@ class _Entries:
         start = read(self.words, "ptr", self.slots.index(slot))
         if slot not in self.band.passing:
             return start
-        back = (self.task - self.begin) * self.bytes(slot)
-        return self.writer.emit("ptr", f"getelementptr i8, ptr {start.text}, i64 {back.text}")
+        return self.writer.item(start, "i8", (self.task - self.begin) * self.bytes(slot))
 
     def size(self, size: Size) -> Value:
         """A size, which is a number in a band."""

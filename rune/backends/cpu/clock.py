@@ -65,7 +65,7 @@ class Clock:
     def _word(self, writer: Writer, step: Step, number: int) -> Value:
         # The table never moves, so the code can contain addresses in it.
         address = self.table.ctypes.data + 8 * (WORDS * self._numbers[id(step)] + number)
-        return Value(writer, "ptr", f"inttoptr (i64 {address} to ptr)")
+        return writer.at(address)
 
     def begin(self, step: Step) -> Moment:
         """When native code called the Python function that is running."""

@@ -104,7 +104,7 @@ def write_entry(run: Run, step: Call, entry: Value) -> None:
     starts = [*_operands(run, step), run.pointer(step.outputs[0])]
     bytes = step.outputs[0].type.dtype.itemsize
     addresses = [
-        run.writer.emit("ptr", f"getelementptr i8, ptr {start.text}, i64 {(place * bytes).text}")
+        run.writer.item(start, "i8", place * bytes)
         for start, place in zip(starts, (*places, entry * (sizes["m"] * sizes["n"])), strict=True)
     ]
     alone = {name: size for name, size in sizes.items() if "_batch" not in name} | {"batch": 1}
@@ -118,8 +118,8 @@ def _place(entry: Value, digits: Sequence[tuple[int, int]]) -> Value:
     place, index = entry.like(0), entry
     for number, (size, step) in enumerate(digits, 1):
         is_last = number == len(digits)
-        place = place + (index if is_last else index.binary("urem", index, size)) * step
-        index = index if is_last else index.binary("udiv", index, size)
+        place = place + (index if is_last else index.binary("urem", size)) * step
+        index = index if is_last else index.binary("udiv", size)
     return place
 
 
@@ -145,8 +145,7 @@ def _walk_words(run: Run, step: Call) -> Value:
     words = writer.allocate("i64", WORDS * len(ROLES))
 
     def put(place: int, size: object) -> None:
-        at = writer.emit("ptr", f"getelementptr i64, ptr {words.text}, i64 {place}")
-        writer.store(run.size(_as_size(size)), at)
+        writer.store(run.size(_as_size(size)), writer.item(words, "i64", place))
 
     for number, role in enumerate(ROLES):
         digits = digits_of(parameters, role)
@@ -168,8 +167,8 @@ def _call(run: Run, step: Call, pointers: Sequence[Value]) -> None:
     watch = run.watch(dims.product(sizes))
     extents = map(run.size, sizes)
     operands_and_sizes = [*pointers, *extents, *extras, watch.pointer]
-    function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [_product(step)])} to ptr)"
-    run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in operands_and_sizes)})")
+    function = run.writer.at(address(step.outputs[0].type.dtype, [_product(step)]))
+    run.writer.do(f"call void {function.text}({', '.join(f'{v.type} {v.text}' for v in operands_and_sizes)})")
     watch.close()
 
 
@@ -185,8 +184,7 @@ def _moved(run: Run, slot: Slot, offset: object) -> Value:
     start = run.pointer(slot)
     if offset == 0:
         return start
-    count = run.size(_as_size(offset) * slot.type.dtype.itemsize)
-    return run.writer.emit("ptr", f"getelementptr i8, ptr {start.text}, i64 {count.text}")
+    return run.writer.item(start, "i8", run.size(_as_size(offset) * slot.type.dtype.itemsize))
 
 
 def _as_size(x: object) -> Size:

@@ -26,6 +26,7 @@ from rune.backends.cpu.host_abi import MISCOUNTED, Abi
 from rune.core.sizes import SizeSource
 from rune.core.types import ArrayType
 from rune.lowering.codegen.llvm import index as llvm_index
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.plan import Plan
 
@@ -55,7 +56,7 @@ def _tables(types: tuple[ArrayType, ...]) -> list[str]:
     # Symbolic lengths are 0 here; each call fills them in, in a copy of its own (`lengths`).
     lengths = [n if isinstance(n, int) else 0 for t in types for n in t.shape]
     return [
-        _table("dtypes", "ptr", (function_at(id(t.dtype)) for t in types)),
+        _table("dtypes", "ptr", (pointer_to(id(t.dtype)) for t in types)),
         _table("ranks", "i64", (len(t.shape) for t in types)),
         _table("lengths", "i64", lengths),
     ]
@@ -99,27 +100,27 @@ class _Entry:
         writer, abi = self.writer, self.abi
         words = writer.allocate("i64", int(total.text) + len(sizes) + 1)
         self.fill(words, total, [*sizes, self.zero])
-        state = writer.effect("ptr", f"call ptr {function_at(abi.save_thread)}()")
+        state = writer.effect("ptr", f"call ptr {pointer_to(abi.save_thread)}()")
         writer.do(f"call void @run(ptr {words.text})")
-        writer.do(f"call void {function_at(abi.restore_thread)}(ptr {state.text})")
+        writer.do(f"call void {pointer_to(abi.restore_thread)}(ptr {state.text})")
         if self.asks:
             self.raise_waiting()
-        seat = self.zero.like(int(total.text) + len(sizes))
-        self.answer(writer.load("i64", self.item("i64", words, seat)) if self.gives_up else self.zero)
+        seat = writer.item(words, "i64", int(total.text) + len(sizes))
+        self.answer(writer.load("i64", seat) if self.gives_up else self.zero)
 
     def fill(self, words: Value, total: Value, sizes: list[Value]) -> None:
         """Write the addresses and the sizes into words."""
         writer = self.writer
-        reads = function_at(self.checks.read_addresses)
+        reads = pointer_to(self.checks.read_addresses)
         writer.do(f"call void {reads}(ptr %argv, i64 {total.text}, ptr {words.text})")
         for k, size in enumerate(sizes, int(total.text)):
-            writer.store(size, self.item("i64", words, writer.constant("i64", k)))
+            writer.store(size, writer.item(words, "i64", k))
 
     def raise_waiting(self) -> None:
         """Raise the error of a signal handler that ran during the plan (pulse.py)."""
         # It is set in the interpreter already: a null result is enough to raise it.
         writer = self.writer
-        error = writer.effect("ptr", f"call ptr {function_at(self.abi.error)}()")
+        error = writer.effect("ptr", f"call ptr {pointer_to(self.abi.error)}()")
         no_error, an_error = writer.name("none"), writer.name("some")
         writer.branch(error.equals(Value(writer, "ptr", "null")), no_error, an_error)
         writer.label(an_error)
@@ -128,7 +129,7 @@ class _Entry:
 
     def answer(self, code: Value) -> None:
         """Return a Python int."""
-        python_int = f"call ptr {function_at(self.abi.from_long)}(i64 {code.text})"
+        python_int = f"call ptr {pointer_to(self.abi.from_long)}(i64 {code.text})"
         self.writer.do(f"ret ptr {self.writer.effect('ptr', python_int).text}")
 
     def require(self, holds: Value, code: Value) -> None:
@@ -142,33 +143,27 @@ class _Entry:
     def require_fit(self, check: int, *tables: str) -> None:
         """Return the number of the first argument that does not fit, counted from 1."""
         arguments = f"ptr %argv, i64 {self.arguments.text}, {', '.join(tables)}"
-        unfit = self.writer.effect("i64", f"call i64 {function_at(check)}({arguments})")
+        unfit = self.writer.effect("i64", f"call i64 {pointer_to(check)}({arguments})")
         self.require(unfit.equals(0), unfit)
 
     def array(self, number: Value) -> Value:
         """The array object with this number."""
         argv = Value(self.writer, "ptr", "%argv")
-        return self.writer.load("ptr", self.item("ptr", argv, number))
-
-    def item(self, type: str, base: Value, number: Value) -> Value:
-        """The address of an item of a table."""
-        text = f"getelementptr {type}, ptr {base.text}, i64 {number.text}"
-        return self.writer.emit("ptr", text)
+        return self.writer.load("ptr", self.writer.item(argv, "ptr", number))
 
     def table_item(self, table: str, number: Value) -> Value:
         """An item of a table of words."""
         base = Value(self.writer, "ptr", f"@{table}")
-        return self.writer.load("i64", self.item("i64", base, number))
+        return self.writer.load("i64", self.writer.item(base, "i64", number))
 
     def field(self, type: str, base: Value, offset: int) -> Value:
         """The field at `offset` bytes of a structure."""
-        at = self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}")
-        return self.writer.load(type, at)
+        return self.writer.load(type, self.writer.item(base, "i8", offset))
 
     def length(self, array: Value, axis: Value) -> Value:
         """The length of one axis."""
         shape = self.field("ptr", array, self.abi.shape)
-        return self.writer.load("i64", self.item("i64", shape, axis))
+        return self.writer.load("i64", self.writer.item(shape, "i64", axis))
 
     def read_size(self, source: SizeSource, known: Mapping[str, Value]) -> Value:
         """A size, computed from the length of its axis. A remainder fails the check of shapes."""
@@ -177,7 +172,7 @@ class _Entry:
         difference = length - llvm_index.render(self.writer, source.offset, known)
         if source.factor == 1:
             return difference
-        return difference.binary("sdiv", difference, llvm_index.render(self.writer, source.factor, known))
+        return difference.binary("sdiv", llvm_index.render(self.writer, source.factor, known))
 
     def check_range(self, source: SizeSource, sizes: Mapping[str, Value], code: Value) -> None:
         """Require that a size is within its bounds."""
@@ -198,13 +193,13 @@ class _Entry:
         copy, count = writer.allocate("i64", len(axes)), self.zero.like(len(axes))
 
         def put(axis: Value) -> None:
-            writer.store(self.table_item("lengths", axis), self.item("i64", copy, axis))
+            writer.store(self.table_item("lengths", axis), writer.item(copy, "i64", axis))
 
         writer.count_up(self.zero, count, 1, put)
         for k, n in enumerate(axes):
             if not isinstance(n, int):
                 length = llvm_index.render(writer, n, sizes)
-                writer.store(length, self.item("i64", copy, self.zero.like(k)))
+                writer.store(length, writer.item(copy, "i64", k))
         return copy
 
 
@@ -218,9 +213,3 @@ class _Prepare(_Entry):
         words = self.field("ptr", self.array(total), self.abi.data)
         self.fill(words, total, sizes)
         self.answer(self.zero)
-
-
-def function_at(address: int) -> str:
-    """A pointer to an address of this process, in the form that compiler.py replaces by a
-    symbol."""
-    return f"inttoptr (i64 {address} to ptr)"

@@ -10,6 +10,7 @@ import numpy as np
 from rune.backends.cpu.dots import Run
 from rune.backends.cpu.linalg.library import Library
 from rune.backends.cpu.linalg.tasks import task_of
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.factors import Factor, factor_of, is_factor
 from rune.lowering.plan import Call, Plan, all_steps
 from rune.ops.complex_numbers import WHOLE
@@ -39,7 +40,7 @@ def write_factor(run: Run, step: Call, functions: Factors) -> None:
     places = [f"ptr {run.pointer(slot).text}" for slot in (*step.inputs, *step.outputs)]
     sizes = [f"i64 {size}" for size in (*task.sizes, task.total, library.chunk(task))]
     watch = run.watch(task.total * task.operations)
-    function = f"inttoptr (i64 {library.addresses[task.function]} to ptr)"
+    function = pointer_to(library.addresses[task.function])
     run.writer.do(f"call void {function}({', '.join([*places, *sizes, f'ptr {watch.pointer.text}'])})")
     watch.close()
 

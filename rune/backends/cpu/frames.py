@@ -72,8 +72,7 @@ class Words:
 
 
 def word(words: Value, number: int) -> Value:
-    text = f"getelementptr i64, ptr {words.text}, i64 {number}"
-    return words.writer.emit("ptr", text)
+    return words.writer.item(words, "i64", number)
 
 
 def read(words: Value, type: str, number: int) -> Value:

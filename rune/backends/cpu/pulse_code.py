@@ -29,7 +29,7 @@ def _pulse(outside: Mapping[str, int], code: Code, state: Value) -> Value:
     """The number of steps until the next call, 0 for none."""
     code.declarations.add("declare i32 @clock_gettime(i32, ptr)")
     time, answer = monotonic_ns(code, "clock_gettime"), code.allocate("i64")
-    called_at, asked_at = (code.item(state, "i64", code.constant("i64", k)) for k in (1, 2))
+    called_at, asked_at = (code.item(state, "i64", k) for k in (1, 2))
     steps, last_call = code.load("i64", state), code.load("i64", called_at)
     code.store(time, called_at)
     code.store(steps, answer)
@@ -57,8 +57,8 @@ def _adapted(steps: Value, duration: Value) -> Value:
     """The steps that take about a period: four times as many after a brief time, fewer after a long
     one."""
     more = (steps << 2).call("umin", MOST_STEPS)
-    periods = duration.binary("udiv", duration, PERIOD_NS).call("umax", 1)
-    fewer = steps.binary("udiv", steps, periods).call("umax", 1)
+    periods = duration.binary("udiv", PERIOD_NS).call("umax", 1)
+    fewer = steps.binary("udiv", periods).call("umax", 1)
     select = steps.writer.select
     unless_brief = select(duration.compare("ugt", LONG_NS), fewer, steps)
     return select(duration.compare("ult", BRIEF_NS), more, unless_brief)
@@ -76,7 +76,7 @@ def _check_signals(outside: Mapping[str, int], code: Code) -> Value:
 def _is_over(outside: Mapping[str, int], number: int, code: Code, watch: Value) -> Value:
     """Whether a signal handler has raised an error, now or earlier."""
     code.declarations |= {"declare i32 @clock_gettime(i32, ptr)", "declare i64 @pthread_self()"}
-    over, last_check = code.item(watch, "i64", code.constant("i64", number)), code.symbol("asked")
+    over, last_check = code.item(watch, "i64", number), code.symbol("asked")
 
     def ask(time: Value) -> None:
         code.store(time, last_check)

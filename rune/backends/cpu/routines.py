@@ -25,14 +25,6 @@ class Code(Writer):
         """The address of a global, or of a function."""
         return Value(self, "ptr", f"@{name}")
 
-    def item(self, array: Value, type: str, number: Value) -> Value:
-        """The address of an item of an array of this type."""
-        return self.emit("ptr", f"getelementptr {type}, ptr {array.text}, i64 {number.text}")
-
-    def at(self, address: int) -> Value:
-        """A pointer to this address of the process."""
-        return Value(self, "ptr", f"inttoptr (i64 {address} to ptr)")
-
     def ask(self, type: str, function: str | Value, *args: Value) -> Value:
         """Call a function, given by name or pointer, and return its result."""
         return self.effect(type, f"call {type} {_callee(function)}({_listed(args)})")
@@ -75,31 +67,12 @@ class Code(Writer):
         allocated."""
         return self.effect("ptr", f"alloca {type}, i64 {count.text}")
 
-    def choose(self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
-        """then() if the condition holds, else orelse()."""
-        yes, no = self.name("then"), self.name("else")
-        self.branch(condition, yes, no)
-        return self._alternatives((yes, then), (no, orelse))
-
     def switch(self, number: Value, cases: Mapping[int, Callable[[], Value]], orelse: Callable[[], Value]) -> Value:
         """cases[number](), or orelse() if there is no such case."""
         default, labels = self.name("else"), {case: self.name("case") for case in cases}
         table = " ".join(f"{number.type} {case}, label %{label}" for case, label in labels.items())
         self.do(f"switch {number.type} {number.text}, label %{default} [ {table} ]")
-        blocks = [(labels[case], write) for case, write in cases.items()]
-        return self._alternatives(*blocks, (default, orelse))
-
-    def _alternatives(self, *blocks: tuple[str, Callable[[], Value]]) -> Value:
-        """The value of the block that runs. The current block must branch to all of them."""
-        join = self.name("join")
-        incoming: list[tuple[Value, str]] = []
-        for label, write in blocks:
-            with self.region(label):
-                value = write()
-                incoming.append((value, self.block))  # `write` may have ended in another block
-                self.jump(join)
-        self.label(join)
-        return self.phi(incoming[0][0].type, *incoming)
+        return self.value_of_blocks([*((labels[case], write) for case, write in cases.items()), (default, orelse)])
 
     def loop(self, head: Callable[[], tuple[Value, ...]], body: Callable[..., None]) -> tuple[Value, ...]:
         """while (condition) body(*values), where head() gives the condition and the values.
@@ -159,6 +132,26 @@ def define(signature: tuple[str, str, str], write: Callable[..., Value | None], 
     return "\n".join([*declarations, code.text(linkage, result, name, values)])
 
 
+def null(code: Code) -> Value:
+    """The null pointer, which Python's functions return after they have set an error."""
+    return Value(code, "ptr", "null")
+
+
+def is_null(object: Value) -> Value:
+    """Whether a pointer is null."""
+    return object.compare("eq", Value(object.writer, "ptr", "null"))
+
+
+def true(code: Code) -> Value:
+    """The constant true."""
+    return Value(code, "i1", "true")
+
+
+def false(code: Code) -> Value:
+    """The constant false."""
+    return Value(code, "i1", "false")
+
+
 def monotonic_ns(code: Code, clock_gettime: str | Value) -> Value:
     """Nanoseconds of the monotonic clock, read by this function of the C library."""
     return clock_ns(code, clock_gettime, time.CLOCK_MONOTONIC)
@@ -170,7 +163,7 @@ def clock_ns(code: Code, clock_gettime: str | Value, clock: int) -> Value:
     timespec = code.allocate("[2 x i64]")
     code.tell("i32", clock_gettime, code.constant("i32", clock), timespec)
     seconds = code.load("i64", timespec)
-    nanoseconds = code.load("i64", code.item(timespec, "i64", code.constant("i64", 1)))
+    nanoseconds = code.load("i64", code.item(timespec, "i64", 1))
     return seconds * 1_000_000_000 + nanoseconds
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rune.backends.cpu.dots import Run
-from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.linalg import lapack, symmetric
 from rune.backends.cpu.linalg.batches import Signature
 from rune.backends.cpu.linalg.lapack import Spectrum
@@ -21,6 +20,7 @@ from rune.backends.cpu.linalg.library import PARALLEL_OPERATIONS
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared.callbacks import function_of, is_callback
 from rune.core.types import ArrayType
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.host_calls import AsComplex, LibraryCall
 from rune.lowering.plan import Plan, Step, all_steps
@@ -111,12 +111,12 @@ def _bytes(spectrum: Spectrum) -> dict[str, int]:
 def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, pool: Pool) -> None:
     """A decomposition, by a call of native code. scratch: the address of the work arrays"""
     address, signature = _routine(spectrum)
-    function = function_at(address)
+    function = pointer_to(address)
     watch = run.watch(spectrum.batch * spectrum.operations)
     known = {**_pointers(run, step, spectrum), **_work_arrays(run, spectrum, scratch), "watch": watch.pointer.text}
     shares = shares_of(spectrum, pool.cores)
     if shares > 1:
-        known["parallel"] = function_at(pool.parallel())
+        known["parallel"] = pointer_to(pool.parallel())
     pointers, sizes = (names.split() for names in signature)
     numbers = {**_sizes(spectrum), "chunk": -(-spectrum.batch // shares)}
     # Null are the arrays of vectors where only values are computed, and the pool for one core.
@@ -139,13 +139,13 @@ def _pointers(run: Run, step: Step, spectrum: Spectrum) -> dict[str, str]:
     pointers = {name: run.pointer(slot).text for name, slot in slots}
     # Small symmetric matrices need no LAPACK, so its address may be unknown here.
     place = lapack.address(spectrum.routine, spectrum.dtype)
-    return pointers if place is None else {"f": function_at(place), **pointers}
+    return pointers if place is None else {"f": pointer_to(place), **pointers}
 
 
 def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]:
     places, first = {}, 0
     for name, size in _bytes(spectrum).items():
-        places[name] = run.writer.emit("ptr", f"getelementptr i8, ptr {scratch.text}, i64 {first}").text
+        places[name] = run.writer.item(scratch, "i8", first).text
         first += size
     return places
 

@@ -27,7 +27,6 @@ from rune.backends.cpu import conventions, float_mode, kinds_of_calls, pulse, py
 from rune.backends.cpu.band import Band
 from rune.backends.cpu.costs import can_begin_anew, first_steps, steps_of_draft
 from rune.backends.cpu.crew.records import SEAT
-from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, in_turn, read
 from rune.backends.cpu.host import ROUTINES
 from rune.backends.cpu.host_abi import GAVE_UP
@@ -38,7 +37,7 @@ from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm import index as llvm_index
-from rune.lowering.codegen.llvm.ir.names import identifier
+from rune.lowering.codegen.llvm.ir.names import identifier, pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.llvm.render import Rendered
 from rune.lowering.factors import is_factor
@@ -215,14 +214,12 @@ class _Steps:
 
     def in_arena(self, offset: Size) -> Value:
         """The address at `offset` bytes in the arena of the frame."""
-        base, bytes = self.frame.arena(), self.size(offset)
-        return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {bytes.text}")
+        return self.writer.item(self.frame.arena(), "i8", self.size(offset))
 
     def scratch(self) -> Value:
         """The address of the work arrays, in the arena of @run."""
         assert self.module.scratch is not None
-        base, first = read(self.words, "ptr", self.arena), self.size(self.module.scratch.first)
-        return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {first.text}")
+        return self.writer.item(read(self.words, "ptr", self.arena), "i8", self.size(self.module.scratch.first))
 
     def pointers(self, slots: Iterable[Slot]) -> tuple[Value, ...]:
         """The addresses of slots in the call."""
@@ -299,9 +296,9 @@ class _Steps:
         least = max(kernel.grain, int(CHUNK_COST / max(kernel.unit_cost, 1e-9)))
         least = -(-least // kernel.grain) * kernel.grain
         pieces = self.host.cores * CHUNKS_PER_CORE * kernel.grain
-        even = (total + (pieces - 1)).binary("udiv", total + (pieces - 1), pieces) * kernel.grain
+        even = total.ceil_div(pieces) * kernel.grain
         chunk = writer.call("i64", "@llvm.smax.i64", even, even.like(least))
-        function = function_at(self.host.parallel())
+        function = pointer_to(self.host.parallel())
         task = f"ptr @{task_name(name)}, ptr {words.text}"
         writer.do(f"call void {function}({task}, i64 {total.text}, i64 {chunk.text})")
 
@@ -411,7 +408,7 @@ class _Steps:
             writer.do(self.failing)
             writer.label(on)
             return
-        call = f"call i64 {function_at(pulse.address())}(ptr {state.text})"
+        call = f"call i64 {pointer_to(pulse.address())}(ptr {state.text})"
         more = writer.effect("i64", call)
         self.return_if(more.equals(0))
         writer.store(step_number + more, due)
@@ -420,7 +417,7 @@ class _Steps:
 
     def field_of_words(self, number: int) -> Value:
         """The address of one of @run's words."""
-        return self.writer.emit("ptr", f"getelementptr i64, ptr {self.words.text}, i64 {number}")
+        return self.writer.item(self.words, "i64", number)
 
     def goes_on(self, step: Loop, t: Value, frame: Values) -> Value:
         """Whether step t runs."""
@@ -474,7 +471,7 @@ class _Steps:
         """A collective by native code, on words with the addresses of results and operands."""
         assert self.host.meet is not None
         row = in_memory(self.writer, [*self.pointers((*step.outputs[:count], *step.inputs[:count]))])
-        function = function_at(self.host.meet())
+        function = pointer_to(self.host.meet())
         call = f"call i1 {function}(ptr {seat.text}, i64 {number}, ptr {row.text})"
         self.return_if(self.writer.effect("i1", call))
 
@@ -491,7 +488,7 @@ class _Steps:
         pointers += self.sizes.values()
         words = in_memory(writer, pointers)
         self.module.asks = True
-        function, python = function_at(id(self.host.call_back(step))), function_at(python_call.address())
+        function, python = pointer_to(id(self.host.call_back(step))), pointer_to(python_call.address())
         with float_mode.denormals_kept(writer) if self.host.flushes else nullcontext():
             has_failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
         self.return_if(has_failed)

@@ -213,7 +213,7 @@ def _worker(system: System, code: Code, number: Value) -> Value:
 def _parallel(system: System, code: Code, task: Value, words: Value, total: Value, chunk: Value) -> None:
     """Run a task over 0..total; alone if it is one piece, or if the workers are busy."""
     # Tasks of more pieces than the ticket can count run alone, too: callers never make so many.
-    pieces = (total + chunk - 1).binary("udiv", total + chunk - 1, chunk)
+    pieces = total.ceil_div(chunk)
     has_workers = code.word("i64", code.symbol("workers")).compare("ne", 0)
     is_split = pieces.compare("ugt", 1) & pieces.compare("ult", MOST)
 
@@ -266,12 +266,7 @@ def _start(system: System, code: Code, count_limit: Value) -> Value:
     code.tell("i32", "pthread_mutex_init", code.symbol("mutex"), null)
     for condition in ("wake", "ready"):
         code.tell("i32", "pthread_cond_init", code.symbol(condition), null)
-    # 128 bytes: pthread_attr_t has at most 64 in glibc and on macOS.
-    attributes, stack = code.allocate("i64", 16), code.constant("i64", system.stack_bytes)
-    state = code.constant("i32", system.detached)
-    code.tell("i32", "pthread_attr_init", attributes)
-    code.tell("i32", "pthread_attr_setstacksize", attributes, stack)
-    code.tell("i32", "pthread_attr_setdetachstate", attributes, state)
+    attributes = thread_attributes(code, system.stack_bytes, system.detached)
     thread, count, failure = code.allocate("i64"), code.allocate("i64"), code.allocate("i32")
     code.store(code.constant("i64", 0), count)
     code.store(code.constant("i32", 0), failure)
@@ -291,6 +286,16 @@ def _start(system: System, code: Code, count_limit: Value) -> Value:
     (workers,) = code.loop(is_wanted, make)
     code.set_word("i64", code.symbol("workers"), workers)
     return workers
+
+
+def thread_attributes(code: Code, stack_bytes: int, detached: int) -> Value:
+    """The attributes of threads that nobody joins, with stacks of this size."""
+    # 128 bytes: pthread_attr_t has at most 64 in glibc and on macOS.
+    attributes = code.allocate("i64", 16)
+    code.tell("i32", "pthread_attr_init", attributes)
+    code.tell("i32", "pthread_attr_setstacksize", attributes, code.constant("i64", stack_bytes))
+    code.tell("i32", "pthread_attr_setdetachstate", attributes, code.constant("i32", detached))
+    return attributes
 
 
 def _forget(code: Code) -> None:
@@ -357,6 +362,6 @@ def send_away(code: Code, thread: Value, processor_here: Value) -> None:
     code.run("@llvm.memcpy.p0.p0.i64", mask, code.symbol("allowed"), nbytes, no)
     processor = processor_here.cast("zext", "i64")
     word = code.item(mask, "i64", processor >> 6)
-    bit = code.constant("i64", 1).binary("shl", 1, processor & 63)
+    bit = code.constant("i64", 1).binary("shl", processor & 63)
     code.store(code.load("i64", word) & bit.invert(), word)
     code.tell("i32", "sched_setaffinity", thread, nbytes, mask)

@@ -12,6 +12,7 @@ from rune.backends.cpu.dots import Run
 from rune.backends.cpu.fft import forms
 from rune.backends.cpu.fft.forms import Form
 from rune.backends.cpu.gemm.shape import SCALARS, shape_for
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.plan import Call, Plan, all_steps
 from rune.lowering.steps import is_inverse, transform_sizes
@@ -49,7 +50,7 @@ def write_transform(run: Run, step: Call, address: Transform, scratch: Callable[
     """A transform of two parts, or of interleaved pairs. scratch: gives the address of work
     memory"""
     form = _form(step)
-    function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [form], form)} to ptr)"
+    function = pointer_to(address(step.outputs[0].type.dtype, [form], form))
     # Pairs are in one array, which stands for both of their parts.
     places = [run.pointer(slot) for side in (step.inputs, step.outputs) for slot in (side * 2)[:2]]
     places.append(scratch() if _scratch_bytes(step) else Value(run.writer, "ptr", "null"))

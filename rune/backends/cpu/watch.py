@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from rune import dims
 from rune.backends.cpu import pulse
-from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import in_memory, read
 from rune.backends.cpu.gemm.shape import WATCHED_OPERATIONS
 from rune.dims import Size
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.records import dataclass
 
@@ -40,10 +40,10 @@ def is_long(operations: Size) -> bool:
 
 def new_watch(writer: Writer) -> Value:
     """The memory of a new watch."""
-    function = Value(writer, "ptr", function_at(pulse.watch_address()))
+    function = Value(writer, "ptr", pointer_to(pulse.watch_address()))
     return in_memory(writer, [function, writer.constant("i64", 0)])
 
 
 def is_over(writer: Writer) -> Value:
     """Check for signals if it is time to; whether all is over."""
-    return writer.effect("i1", f"call i1 {function_at(pulse.watch_address())}(ptr {new_watch(writer).text})")
+    return writer.effect("i1", f"call i1 {pointer_to(pulse.watch_address())}(ptr {new_watch(writer).text})")

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from rune.backends.cpu.calls.process import Process, is_null, item, null, true
-from rune.backends.cpu.routines import Code, define
+from rune.backends.cpu.calls.process import Process, item
+from rune.backends.cpu.routines import Code, define, is_null, null, true
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 

@@ -29,6 +29,7 @@ from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.calls import call, match, results
 from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.calls.process import Process
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.records import dataclass
 
 MOST_NODES = 4096  # of one call: native code keeps them on the stack
@@ -327,11 +328,7 @@ def _objects(owner: Owner) -> dict[str, str]:
         "BOOL_TYPE": bool,
         "NDARRAY": np.ndarray,
     }
-    return {word: _pointer(id(x)) for word, x in objects.items()}
-
-
-def _pointer(address: int) -> str:
-    return f"inttoptr (i64 {address} to ptr)"
+    return {word: pointer_to(id(x)) for word, x in objects.items()}
 
 
 def _slots(owner: Owner) -> dict[str, int] | None:
@@ -370,7 +367,7 @@ def _host() -> Process | None:
         functions = {w: getattr(ctypes.pythonapi, name) for w, name in _FUNCTIONS.items()}
     except AttributeError:
         return None
-    pointers = {w: _pointer(host_abi.address_of(f)) for w, f in functions.items()}
+    pointers = {w: pointer_to(host_abi.address_of(f)) for w, f in functions.items()}
     numbers = {
         "SIZE": object.__basicsize__,
         "TUPLE_ITEMS": tuple.__basicsize__,
@@ -387,7 +384,7 @@ def _host() -> Process | None:
         "WRITEABLE": host_abi.WRITEABLE,
         "REFERENCES": 0,
     }
-    return Process({**pointers, "NEW_FROM_DESCR": _pointer(make)}, numbers)
+    return Process({**pointers, "NEW_FROM_DESCR": pointer_to(make)}, numbers)
 
 
 def _is_layout_known() -> bool:

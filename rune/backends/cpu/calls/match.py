@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 
-from rune.backends.cpu.calls.process import Process, false, is_null, item, null, true
-from rune.backends.cpu.routines import Code, define
+from rune.backends.cpu.calls.process import Process, item
+from rune.backends.cpu.routines import Code, define, false, is_null, null, true
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
@@ -115,7 +115,7 @@ def _match(process: Process, code: Code, words: Value, argv: Value, *rows: Value
 
 def _release(process: Process, code: Code, references: Value) -> None:
     """Drop the counted references."""
-    count, objects = code.load("i64", references), code.item(references, "ptr", code.constant("i64", 1))
+    count, objects = code.load("i64", references), code.item(references, "ptr", 1)
     code.tell("void", "drop", objects, code.constant("i64", 0), count)
 
 
@@ -354,7 +354,7 @@ def _fits(process: Process, code: Code, array: Value, table: Value) -> Value:
         return code.where(is_dense & is_dtype & is_rank, lambda: has_shape(ndim))
 
     def has_shape(ndim: Value) -> Value:
-        shape, expected = process.field(code, array, "SHAPE"), code.item(table, "i64", code.constant("i64", 2))
+        shape, expected = process.field(code, array, "SHAPE"), code.item(table, "i64", 2)
         return code.leading(ndim, lambda k: item(code, shape, k).equals(item(code, expected, k))).equals(ndim)
 
     return code.where(is_array, is_alike)

@@ -44,7 +44,7 @@ class Process:
 
     def field_at(self, code: Code, object: Value, word: str) -> Value:
         """The address of a field of an object."""
-        return code.item(object, "i8", code.constant("i64", self.numbers[word]))
+        return code.item(object, "i8", self.numbers[word])
 
     def field(self, code: Code, object: Value, word: str, type: str = "ptr") -> Value:
         """The value of a field of an object; a field with an object is a borrowed reference."""
@@ -61,25 +61,4 @@ class Process:
 
 def item(code: Code, array: Value, number: Value | int, type: str = "i64") -> Value:
     """An item of an array in memory."""
-    index = number if isinstance(number, Value) else code.constant("i64", number)
-    return code.load(type, code.item(array, type, index))
-
-
-def null(code: Code) -> Value:
-    """The null pointer, which Python's functions return after they have set an error."""
-    return Value(code, "ptr", "null")
-
-
-def is_null(object: Value) -> Value:
-    """Whether a pointer is null."""
-    return object.compare("eq", Value(object.writer, "ptr", "null"))
-
-
-def true(code: Code) -> Value:
-    """The constant true."""
-    return Value(code, "i1", "true")
-
-
-def false(code: Code) -> Value:
-    """The constant false."""
-    return Value(code, "i1", "false")
+    return code.load(type, code.item(array, type, number))

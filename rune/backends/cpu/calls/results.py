@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from rune.backends.cpu.calls.process import Process, is_null, item, null, true
-from rune.backends.cpu.routines import Code, define
+from rune.backends.cpu.calls.process import Process, item
+from rune.backends.cpu.routines import Code, define, is_null, null, true
 from rune.lowering.codegen.llvm.ir.text import Value
 
 _RESULT_WORDS = 5  # type, maker, table of the memory, lender: its node + 1 or 0, its leaf
@@ -80,7 +80,7 @@ def _result(process: Process, code: Code, words: Value, number: Value) -> Value:
 def _new_buffer(process: Process, code: Code, table: Value) -> Value:
     """An uninitialised NumPy array, with the dtype and shape of a table."""
     dtype, ndim = code.load("ptr", table), item(code, table, 1).cast("trunc", "i32")
-    shape = code.item(table, "i64", code.constant("i64", 2))
+    shape = code.item(table, "i64", 2)
     process.count_reference(code, dtype)  # NumPy takes this reference, even where it fails
     no, flags, ndarray = null(code), code.constant("i32", 0), process.object(code, "NDARRAY")
     return process.ask(code, "ptr", "NEW_FROM_DESCR", ndarray, dtype, ndim, shape, no, no, flags, no)

@@ -17,8 +17,8 @@ from __future__ import annotations
 from functools import partial
 
 from rune.backends.cpu.crew.records import DISAGREE, GROUP, MESSAGE, SEAT, STUCK, TABLE
-from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, false, get, lock, put, true, unlock, wait, word
-from rune.backends.cpu.routines import Code, define
+from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, get, lock, put, unlock, wait, word
+from rune.backends.cpu.routines import Code, define, false, true
 from rune.lowering.codegen.llvm.ir.text import Value
 
 

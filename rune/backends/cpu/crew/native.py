@@ -20,9 +20,9 @@ from functools import partial
 from rune.backends.cpu import threads_code
 from rune.backends.cpu.crew import meet, perform
 from rune.backends.cpu.crew.records import GROUP, SEAT, STUCK, TABLE, THREAD
-from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, get, lock, moved, put, true, unlock, wait, word
+from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, get, lock, moved, put, unlock, wait, word
 from rune.backends.cpu.host_abi import Abi
-from rune.backends.cpu.routines import Code, define
+from rune.backends.cpu.routines import Code, define, is_null, null, true
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
@@ -117,10 +117,10 @@ def _work(system: System, code: Code, thread: Value) -> Value:
         code.tell("void", "remember", thread)
         code.tell("void", "part", get(code, thread, THREAD, "job", "ptr"))
         code.tell("void", "remember", thread)
-        _hand(code, thread, Value(code, "ptr", "null"))
+        _hand(code, thread, null(code))
 
     code.loop(lambda: (true(code),), run)
-    return Value(code, "ptr", "null")
+    return null(code)
 
 
 def _wait_job(spin: Spin, code: Code, thread: Value) -> None:
@@ -141,27 +141,23 @@ def _hand(code: Code, thread: Value, seat: Value) -> None:
 
 def _start(system: System, code: Code, thread: Value) -> Value:
     """Start the thread of a device; not 0 if that fails."""
-    # 128 bytes: pthread_attr_t has at most 64 in glibc and on macOS.
-    null, attributes = Value(code, "ptr", "null"), code.allocate("i64", 16)
-    code.tell("i32", "pthread_mutex_init", thread, null)
-    code.tell("i32", "pthread_cond_init", at(code, thread, THREAD, "wake"), null)
-    code.tell("i32", "pthread_attr_init", attributes)
-    code.tell("i32", "pthread_attr_setstacksize", attributes, code.constant("i64", system.stack_bytes))
-    code.tell("i32", "pthread_attr_setdetachstate", attributes, code.constant("i32", system.detached))
+    code.tell("i32", "pthread_mutex_init", thread, null(code))
+    code.tell("i32", "pthread_cond_init", at(code, thread, THREAD, "wake"), null(code))
+    attributes = threads_code.thread_attributes(code, system.stack_bytes, system.detached)
     return code.ask("i32", "pthread_create", code.allocate("i64"), attributes, code.symbol("work"), thread)
 
 
 def _clear(code: Code, table: Value) -> None:
     """Before a run: no arrivals, and free locks, even in the child of a fork during a run."""
-    null, zero = Value(code, "ptr", "null"), code.constant("i64", 0)
-    code.tell("i32", "pthread_mutex_init", table, null)
+    zero = code.constant("i64", 0)
+    code.tell("i32", "pthread_mutex_init", table, null(code))
     for name in ("waiting", "failure"):
         put(code, table, TABLE, name, zero)
     groups = get(code, table, TABLE, "groups", "ptr")
 
     def clear(k: Value) -> None:
         group = entry(code, groups, k)
-        code.tell("i32", "pthread_cond_init", group, null)
+        code.tell("i32", "pthread_cond_init", group, null(code))
         for name in ("arrived", "done"):
             put(code, group, GROUP, name, zero)
 
@@ -198,11 +194,10 @@ def _play(system: System, code: Code, self: Value, argv: Value, count: Value) ->
     failure = get(code, table, TABLE, "failure")
     code.tell("void", code.at(abi.restore_thread), state)
     error = code.ask("ptr", code.at(abi.error))
-    null = Value(code, "ptr", "null")
     answer = partial(code.ask, "ptr", code.at(abi.from_long), failure)
-    return code.choose(error.compare("ne", null), lambda: null, answer)
+    return code.choose(is_null(error), answer, lambda: null(code))
 
 
 def _data(code: Code, array: Value, abi: Abi) -> Value:
     """The address of a NumPy array's data."""
-    return code.load("ptr", moved(code, array, code.constant("i64", abi.data)))
+    return code.load("ptr", moved(code, array, abi.data))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 from rune.backends.cpu.crew.records import MESSAGE, MOVE
-from rune.backends.cpu.crew.words import entry, false, get, moved
-from rune.backends.cpu.routines import Code, define
+from rune.backends.cpu.crew.words import entry, get, moved
+from rune.backends.cpu.routines import Code, define, false
 from rune.lowering.codegen.llvm.ir.text import Value
 
 COPY, ZERO, SUM, SHARE = range(4)  # kinds of moves
@@ -109,7 +109,7 @@ def _share(code: Code, move: Value, rows: Value, operands: Value, target: Value)
 
         code.count_up(code.constant("i64", 0), field("count"), 1, give)
 
-    pieces = (bytes + (PIECE_BYTES - 1)).binary("udiv", bytes + (PIECE_BYTES - 1), PIECE_BYTES)
+    pieces = bytes.ceil_div(PIECE_BYTES)
     code.count_up(code.constant("i64", 0), pieces, 1, piece)
 
 

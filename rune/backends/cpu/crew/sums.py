@@ -50,7 +50,7 @@ def _combine(
 ) -> None:
     starts = [moved(code, _operand(code, operands, k), origin) for k in range(count)]
     size, width = _BYTES[scalar], compiler.machine().vector_bytes
-    dense = bytes.binary("and", bytes, -width)
+    dense = bytes.binary("and", -width)
 
     def step(type: str, at: Value) -> None:
         # Aligned to elements only: a part of an array may begin at any of them.
@@ -62,7 +62,7 @@ def _combine(
 
 
 def _operand(code: Code, operands: Value, number: int) -> Value:
-    return code.load("ptr", code.item(operands, "ptr", code.constant("i64", number)))
+    return code.load("ptr", code.item(operands, "ptr", number))
 
 
 def in_tree(combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:

@@ -19,7 +19,7 @@ class Spin:
 
 
 def at(code: Code, record: Value, names: Mapping[str, int], name: str) -> Value:
-    return code.item(record, "i64", code.constant("i64", names[name]))
+    return code.item(record, "i64", names[name])
 
 
 def get(code: Code, record: Value, names: Mapping[str, int], name: str, type: str = "i64") -> Value:
@@ -39,16 +39,8 @@ def entry(code: Code, row: Value, number: Value, type: str = "ptr") -> Value:
     return code.load(type, code.item(row, "i64", number))
 
 
-def moved(code: Code, pointer: Value, bytes: Value) -> Value:
-    return code.emit("ptr", f"getelementptr i8, ptr {pointer.text}, i64 {bytes.text}")
-
-
-def true(code: Code) -> Value:
-    return Value(code, "i1", "true")
-
-
-def false(code: Code) -> Value:
-    return Value(code, "i1", "false")
+def moved(code: Code, pointer: Value, bytes: Value | int) -> Value:
+    return code.item(pointer, "i8", bytes)
 
 
 def lock(code: Code, owner: Value) -> None:

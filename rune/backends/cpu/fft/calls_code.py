@@ -14,7 +14,7 @@ def text(abi: Abi) -> str:
 
     def enter(code: Code, words: Value, argv: Value, count: Value) -> Value:
         table = field(code, "ptr", words, abi.data)
-        arrays = [code.load("ptr", code.item(argv, "ptr", count.like(k))) for k in range(3)]
+        arrays = [code.load("ptr", code.item(argv, "ptr", k)) for k in range(3)]
         source, target, memory = (field(code, "ptr", array, abi.data) for array in arrays)
         state = code.ask("ptr", code.at(abi.save_thread))
         code.tell("void", code.load("ptr", table), table, source, target, _aligned(code, memory))

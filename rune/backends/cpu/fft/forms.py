@@ -26,6 +26,7 @@ from rune.backends.cpu.fft.lengths import WRITTEN_OUT, piece_of, radices, split_
 from rune.backends.cpu.fft.tables import roots_of_prime, turns_between, turns_of_stage
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
@@ -119,13 +120,13 @@ class Routine:
 
     def call(self, piece: str, *args: Value) -> None:
         """Call a piece."""
-        function = f"inttoptr (i64 {self.addresses(piece)} to ptr)"
+        function = pointer_to(self.addresses(piece))
         self.make.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in args)})")
 
     def table(self, table: np.ndarray) -> Value:
         """A pointer to a table, which is kept alive with the routine."""
         self.tables.append(table)
-        return Value(self.make.writer, "ptr", f"inttoptr (i64 {table.ctypes.data} to ptr)")
+        return self.make.writer.at(table.ctypes.data)
 
     def scratch(self, n: int) -> Place:
         """Stack memory for n vectors of complex numbers."""
@@ -225,8 +226,8 @@ def _columns(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
 
     def group(number: Value) -> None:
         # the last group of a row of columns moves back so that it stays inside
-        column = (number.binary("urem", number, across) * lanes).call("smin", form.inner - lanes)
-        first = number.binary("udiv", number, across) * (form.n * form.inner) + column
+        column = (number.binary("urem", across) * lanes).call("smin", form.inner - lanes)
+        first = number.binary("udiv", across) * (form.n * form.inner) + column
         routine.transform(form.n, *_places(make, arrays, first, form.inner), scratch)
 
     return group
@@ -281,7 +282,7 @@ def _lines(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
 
         def line(piece: str, side: int, scratch: Place, lane: Value) -> None:
             at = first + lane
-            start = at.binary("udiv", at, inner) * (n * inner) + at.binary("urem", at, inner)
+            start = at.binary("udiv", inner) * (n * inner) + at.binary("urem", inner)
             place = _places(make, arrays, start, inner)[side]
             _move(routine, piece, place, _moved(make, scratch, lane), n)
 

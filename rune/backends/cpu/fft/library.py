@@ -30,6 +30,7 @@ from rune.backends.cpu.fft.forms import (
 from rune.backends.cpu.fft.stages import declarations, prime_function, stage_function
 from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.gemm.tile import Maker, maker
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
@@ -135,7 +136,7 @@ class Library:
         else:
             # More shares than cores: a core that is late takes fewer of them.
             task = f"ptr @{name}, ptr {words.text}, i64 {total}, i64 {-(-total // (2 * self.cores))}"
-            make.writer.do(f"call void inttoptr (i64 {self.parallel} to ptr)({task})")
+            make.writer.do(f"call void {pointer_to(self.parallel)}({task})")
 
     def entry_text(self, make: Maker, number: int) -> str:
         """The text of the entry, visible outside of its module."""

@@ -8,6 +8,7 @@ from rune.backends.cpu.fft.rows_code import public, word
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -30,7 +31,7 @@ def rows_function(shape: Shape, name: str, parts: int) -> str:
 
     def transform(*places: Value) -> None:
         arguments = ", ".join(f"ptr {p.text}" for p in (*places, *between, length))
-        make.writer.do(f"call void inttoptr (i64 {parts} to ptr)({arguments})")
+        make.writer.do(f"call void {pointer_to(parts)}({arguments})")
 
     def forward(number: Value) -> None:
         # Neighbours are the parts of a complex number.

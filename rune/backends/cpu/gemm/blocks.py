@@ -22,16 +22,8 @@ from operator import mul
 from rune.backends.cpu.gemm.panels import pack_function
 from rune.backends.cpu.gemm.product import DEPTH, FEW
 from rune.backends.cpu.gemm.shape import ROWS, WATCHED_OPERATIONS, Shape
-from rune.backends.cpu.gemm.tile import (
-    Maker,
-    block_count,
-    block_count_of,
-    each_panel,
-    least,
-    maker,
-    sum_of_lanes,
-    widest,
-)
+from rune.backends.cpu.gemm.tile import Maker, block_count, each_panel, least, maker, sum_of_lanes, widest
+from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 
 # A multiple of any vector's lanes, as is DEPTH, and of the rows of any tile: exchanged.py and
@@ -79,8 +71,8 @@ def stripes_function(shape: Shape) -> str:
         few = (m <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
         writer.either(few, lambda: make.call_piece("rows", *operands), lambda: make.call("block", *operands))
 
-    last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
-    writer.count_up(begin.binary("udiv", begin, units), last, 1, make.watched(watch, one_batch))
+    last = end.ceil_div(units)
+    writer.count_up(begin.binary("udiv", units), last, 1, make.watched(watch, one_batch))
     return make.text("stripes(ptr %words, i64 %begin, i64 %end)")
 
 
@@ -89,7 +81,7 @@ def rows_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     n, i0, i1, j0, j1, k, ars, bcs = make.sizes("n i0 i1 j0 j1 k ars bcs")
-    steps = k.binary("udiv", k, shape.lanes)
+    steps = k.binary("udiv", shape.lanes)
     remainder = k - steps * shape.lanes
 
     def several(i: Value, block: Value) -> None:
@@ -225,7 +217,7 @@ def tiles_function(shape: Shape) -> str:
             alive, add = least(height - i, rows), make.flag("add")
             make.call_piece(piece, at, rs, cs, start, step, corner, ldc, depth, alive, tail, add)
 
-        make.each(block_count_of(height, rows), tile)
+        make.each(block_count(height, rows), tile)
 
     each_panel(make, wide, panel)
     return make.text(
@@ -263,7 +255,7 @@ def split_of(shape: Shape, m: Value, n: Value, cores: int) -> tuple[Value, Value
     """Tiles of rows, panels of columns, and whether cores get rows: if columns are few and do not
     divide evenly."""
     rows, columns = block_count(m, ROWS), block_count(n, shape.panel)
-    uneven = n.binary("urem", n, shape.panel * cores).compare("ne", 0)
+    uneven = n.binary("urem", shape.panel * cores).compare("ne", 0)
     return rows, columns, uneven & (columns < EVEN * cores) & (rows > columns)
 
 
@@ -288,10 +280,10 @@ def spread(
     def split() -> None:
         share = block_count(total, cores)
         blocks = block_count(share, make.shape.width // make.shape.panel)
-        even = by_rows.invert() & share.binary("urem", share, blocks).equals(0)
-        piece = writer.select(even, share.binary("udiv", share, blocks), share)
+        even = by_rows.invert() & share.binary("urem", blocks).equals(0)
+        piece = writer.select(even, share.binary("udiv", blocks), share)
         task = f"ptr @{stripes}, ptr {words.text}, i64 {total.text}, i64 {piece.text}"
-        writer.do(f"call void inttoptr (i64 {parallel} to ptr)({task})")
+        writer.do(f"call void {pointer_to(parallel)}({task})")
 
     def compute() -> None:
         if cores == 1:

@@ -19,7 +19,7 @@ from rune.backends.cpu.gemm.blocks import HEIGHT
 from rune.backends.cpu.gemm.packing import role_of, word
 from rune.backends.cpu.gemm.product import DEPTH
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, least, maker, multiply, zeros
+from rune.backends.cpu.gemm.tile import Maker, block_count, least, maker, multiply, zeros
 from rune.lowering.codegen.llvm.ir.text import Value
 
 BLOCKS = 4  # of depth, whose sums are added before they are transposed
@@ -146,7 +146,7 @@ def _tiles(make: Maker, operands: tuple[Value, ...], height: Value, vectors: Val
         tile_sums = make.at(sums, i * shape.panel)
         make.call_piece(piece, b, make.at(starts, i, "i64"), at, panel, tile_sums, depth, least(height - i, rows), add)
 
-    make.each(block_count_of(height, rows), tile)
+    make.each(block_count(height, rows), tile)
 
 
 def turn_function(shape: Shape) -> str:
@@ -180,7 +180,7 @@ def turn_function(shape: Shape) -> str:
 def _put_line(make: Maker, line: Value, target: Value, length: Value, adds: bool) -> None:
     """Store `length` neighbours, or add them to the target."""
     lanes = make.shape.lanes
-    full = length.binary("udiv", length, lanes)
+    full = length.binary("udiv", lanes)
     remainder = length - full * lanes
 
     def vector(number: Value) -> None:

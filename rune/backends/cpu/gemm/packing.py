@@ -16,7 +16,7 @@ from functools import partial
 from rune.backends.cpu.gemm.blocks import HEIGHT
 from rune.backends.cpu.gemm.product import DEPTH, ROLES, WORDS, Digits
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each_panel, least, maker
+from rune.backends.cpu.gemm.tile import Maker, block_count, each_panel, least, maker
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -49,9 +49,9 @@ def places_function(shape: Shape) -> str:
             # Word 0 is the count, and words 1 and 2 are the innermost digit, which `run` adds.
             size, step = word(make, role, d * 2 + 3), word(make, role, d * 2 + 4)
             digits_left = writer.load("i64", remaining)
-            offset = digits_left.binary("urem", digits_left, size) * step
+            offset = digits_left.binary("urem", size) * step
             writer.store(writer.load("i64", total) + offset, total)
-            writer.store(digits_left.binary("udiv", digits_left, size), remaining)
+            writer.store(digits_left.binary("udiv", size), remaining)
 
         make.each(word(make, role, 0) - 1, digit)
         # Within a run only the innermost digit changes, so divisions are made for each run, and not
@@ -75,8 +75,8 @@ def runs(make: Maker, role: Value, start: Value, count: Value, body: Callable[[V
         low, high = (number * inner).call("smax", start), least(number * inner + inner, end)
         body(number, low, high)
 
-    first = start.binary("udiv", start, inner)
-    make.writer.count_up(first, block_count_of(end, inner), 1, run)
+    first = start.binary("udiv", inner)
+    make.writer.count_up(first, block_count(end, inner), 1, run)
 
 
 def place(make: Maker, role: Value, index: Value, slot: Value) -> Value:
@@ -314,7 +314,7 @@ def pack_left_function(shape: Shape) -> str:
 def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:
     """Copy `length` neighbours."""
     lanes = make.shape.lanes
-    full = length.binary("udiv", length, lanes)
+    full = length.binary("udiv", lanes)
     remainder = length - full * lanes
 
     def whole(c: Value) -> None:

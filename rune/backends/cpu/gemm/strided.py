@@ -103,8 +103,8 @@ def stripes_function(shape: Shape) -> str:
             lambda: make.call_piece("view_block", *operands, n, *ranges),
         )
 
-    last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
-    writer.count_up(begin.binary("udiv", begin, units), last, 1, make.watched(watch, one_batch))
+    last = end.ceil_div(units)
+    writer.count_up(begin.binary("udiv", units), last, 1, make.watched(watch, one_batch))
     return make.text("view_stripes(ptr %words, i64 %begin, i64 %end)")
 
 

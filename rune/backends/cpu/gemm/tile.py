@@ -50,9 +50,7 @@ class Maker:
 
     def at(self, pointer: Value, index: Value | int, type: str | None = None) -> Value:
         """The address `index` elements on."""
-        text = index if isinstance(index, int) else index.text
-        type = type or self.shape.scalar
-        return self.writer.emit("ptr", f"getelementptr {type}, ptr {pointer.text}, i64 {text}")
+        return self.writer.item(pointer, type or self.shape.scalar, index)
 
     def scalar(self, at: Value) -> Value:
         """Read an element."""
@@ -133,8 +131,7 @@ class Maker:
     def call_piece(self, piece: str | Value, *args: Value) -> None:
         """Call a piece through the table, by its name or its number in `pieces`."""
         number = self.shape.pieces.index(piece) if isinstance(piece, str) else piece
-        table = Value(self.writer, "ptr", f"inttoptr (i64 {self.shape.table} to ptr)")
-        function = self.writer.load("ptr", self.at(table, number, "ptr"))
+        function = self.writer.load("ptr", self.at(self.writer.at(self.shape.table), number, "ptr"))
         self.call(function.text, *args)
 
     def text(self, signature: str) -> str:
@@ -162,14 +159,9 @@ def sum_of_lanes(value: Value) -> Value:
     return value.writer.lane(value, 0)
 
 
-def block_count(length: Value, size: int) -> Value:
+def block_count(length: Value, size: Value | int) -> Value:
     """How many blocks of `size` cover a length."""
-    return (length + (size - 1)).binary("udiv", length + (size - 1), size)
-
-
-def block_count_of(length: Value, size: Value) -> Value:
-    """How many blocks of a size known at run time cover a length."""
-    return length.binary("udiv", length + size - 1, size)
+    return length.ceil_div(size)
 
 
 def widest(make: Maker, height: Value) -> Value:
@@ -187,10 +179,10 @@ def each_panel(make: Maker, columns: Value, body: Callable[[Value, Value, Value]
     widths."""
     lanes, (most,) = make.shape.lanes, make.sizes("most")
     total = block_count(columns, lanes)
-    count = (total + (most - 1)).binary("udiv", total + (most - 1), most)
+    count = total.ceil_div(most)
 
     def panel(number: Value) -> None:
-        low, after = (x.binary("udiv", x, count) for x in (number * total, (number + 1) * total))
+        low, after = (x.binary("udiv", count) for x in (number * total, (number + 1) * total))
         # Evenly: a panel of one vector has too few sums for all multipliers (decision 0038).
         first, vectors = low * lanes, after - low
         body(first, least(columns - first, vectors * lanes), vectors)

@@ -93,7 +93,7 @@ def task_maker(routine: str, signature: Signature, shape: Shape, numbers: Number
     parameters = {name: writer.load(type, make.at(words, k, "i64")) for k, (name, type) in enumerate(types.items())}
     (begin,) = make.sizes("begin")
     # Chunks have different work arrays, `apart` bytes apart, so no two cores write the same memory.
-    first = begin.binary("udiv", begin, parameters["chunk"]) * parameters["apart"]
+    first = begin.binary("udiv", parameters["chunk"]) * parameters["apart"]
     work_arrays = {name: make.at(parameters[name], first, "i8") for name in _WORK_ARRAYS if name in parameters}
     return Task(routine, of, {**parameters, **work_arrays})
 
@@ -119,4 +119,4 @@ def entry_function(routine: str, signature: Signature, shape: Shape) -> str:
 def padded_to(count: Value, lanes: int) -> Value:
     """`count` rounded up to a multiple of `lanes`."""
     above = count + (lanes - 1)
-    return above - above.binary("urem", above, lanes)
+    return above.round_down(lanes)

@@ -35,7 +35,7 @@ def triangle_function(shape: Shape, numbers: Numbers, block: int) -> str:
 
     def vectors_from(first: Value) -> Value:
         start = of.parts_of(first)
-        return start - start.binary("urem", start, lanes)
+        return start.round_down(lanes)
 
     def step(j: Value) -> None:
         pivot_row = of.at(t, j * block)

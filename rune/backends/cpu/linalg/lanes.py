@@ -91,7 +91,7 @@ class _Lanes:
 def _rows_together(make: Maker, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
     """body([i, ...]) for TOGETHER numbers at once, then for single ones."""
     span = end - begin
-    even = end - span.binary("urem", span, TOGETHER)
+    even = end - span.binary("urem", TOGETHER)
     make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
     make.writer.count_up(even, end, 1, lambda i: body([i]))
 

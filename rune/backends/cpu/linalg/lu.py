@@ -201,7 +201,7 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
                 of.turn(right, width, column_count)
                 of.tiles((inverse, step, one_step), right, (upper.at, upper.step), (width, column_count, width), False)
                 whole_parts = column_count + (of.lanes - 1)
-                whole_parts = of.parts_of(whole_parts - whole_parts.binary("urem", whole_parts, of.lanes))
+                whole_parts = of.parts_of(whole_parts.round_down(of.lanes))
                 arguments = (right.at, upper.at, upper.step, width, whole_parts, yes)
                 make.call("substitute_unless_finite", panel, step, one_step, *arguments)
                 of.copied("copied", upper.at, upper.step, top, n, width, column_count)

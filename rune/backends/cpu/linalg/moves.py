@@ -23,7 +23,7 @@ def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], 
     """body(first, None) for each whole vector of elements, body(first, length) for the
     remainder."""
     lanes, writer = make.shape.lanes, make.writer
-    remainder = count.binary("urem", count, lanes)
+    remainder = count.binary("urem", lanes)
     even = count - remainder
     writer.count_up(make.number(0), even, lanes, lambda at: body(at, None))
     writer.either(remainder > 0, lambda: body(even, remainder))
@@ -97,7 +97,7 @@ def transposed_function(
         by(make, rows.parts_of(depth), square)
 
     count = lines + (lanes - 1)
-    make.writer.count_up(make.number(0), count - count.binary("urem", count, lanes), lanes, group)
+    make.writer.count_up(make.number(0), count.round_down(lanes), lanes, group)
     return make.text(f"{name}(ptr %from, i64 %fs, ptr %to, i64 %ts, i64 %lines, i64 %depth)")
 
 

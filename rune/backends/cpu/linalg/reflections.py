@@ -29,10 +29,10 @@ GREATEST = {"float": float(np.finfo(np.float32).max), "double": float(np.finfo(n
 def _from(of: Rows, first: Value, end: Value, body: Callable[[Value], None]) -> None:
     """body(first part) for each vector that has some of the numbers first..end of a column."""
     first, end, lanes = of.parts_of(first), of.parts_of(end), of.make.shape.lanes
-    start = first - first.binary("urem", first, lanes)
+    start = first.round_down(lanes)
     # Rounded up, as the step of count_up must divide its span.
     span = end - start + (lanes - 1)
-    of.make.writer.count_up(start, start + span - span.binary("urem", span, lanes), lanes, body)
+    of.make.writer.count_up(start, start + span.round_down(lanes), lanes, body)
 
 
 def greatest_of_lanes(value: Value) -> Value:
@@ -160,7 +160,7 @@ def _reflect_others(
 def in_groups(of: Rows, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
     """body([i, ...]) for TOGETHER indices at once, then for single ones."""
     span = end - begin
-    even = end - span.binary("urem", span, TOGETHER)
+    even = end - span.binary("urem", TOGETHER)
     of.make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
     of.make.writer.count_up(even, end, 1, lambda i: body([i]))
 
@@ -256,7 +256,7 @@ def _tiles_into(of: Rows, lhs: Matrix, right: Right, out: Right, sizes: tuple[Va
 def _by_steps(make: Maker, end: Value, step: int, body: Callable[[Value], None]) -> None:
     """body(0), body(step), ..., for all numbers less than the end."""
     span = end + (step - 1)
-    make.each(span.binary("udiv", span, step), lambda k: body(k * step))
+    make.each(span.binary("udiv", step), lambda k: body(k * step))
 
 
 def columns_function(shape: Shape, numbers: Numbers) -> str:
@@ -382,7 +382,7 @@ def reflections_product_function(shape: Shape, numbers: Numbers, block: int, mos
     (step, p), t = _columns_of(of, block, most), of.scratch(block * block)
     watch = make.watch_of(words)
     zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
-    blocks = (k + (block - 1)).binary("udiv", k + (block - 1), block)
+    blocks = k.ceil_div(block)
     zeros, unit = of.constant(0.0), of.constant(1.0)
 
     def one(number: Value) -> None:

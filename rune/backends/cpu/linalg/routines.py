@@ -12,7 +12,7 @@ from rune.backends.cpu.gemm.tile import maker
 from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, reflections, triangular
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.backends.cpu.linalg.tasks import BLOCK, PANEL, Task, task_of
-from rune.lowering.codegen.llvm.ir.names import bits_type, suffix
+from rune.lowering.codegen.llvm.ir.names import bits_type, pointer_to, suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.factors import Factor
 from rune.ops.linalg.dense import MOST_ROWS
@@ -96,7 +96,7 @@ def _entry(shape: Shape, pool: tuple[int, int], name: str) -> str:
 
     def shared() -> None:
         arguments = f"ptr @{task}, ptr {words.text}, i64 {total.text}, i64 {chunk.text}"
-        writer.do(f"call void inttoptr (i64 {parallel} to ptr)({arguments})")
+        writer.do(f"call void {pointer_to(parallel)}({arguments})")
 
     def alone() -> None:
         make.call(task, words, make.number(0), total)

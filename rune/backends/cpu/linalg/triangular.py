@@ -65,7 +65,7 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
         return _Matrix(start, steps[0], steps[1] if is_both else make.number(1))
 
     def one(number: Value) -> None:
-        matrix = number.binary("udiv", number, panels)
+        matrix = number.binary("udiv", panels)
         first = (number - matrix * panels) * width
         a = turned(of.at(sources[0], matrix * n * n), n, True)
         b, out = (turned(of.at(x, matrix * n * k), k, False) for x in sources[1:])
@@ -75,7 +75,7 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
         writer.run("@llvm.memset.p0.i64", panel.at, zero, of.parts_of(n * (width * shape.bytes)), no)
         of.copied("copied", of.at(b.at, first), b.rows, panel.at, panel.step, n, columns)
         panel_width = columns + (of.lanes - 1)
-        panel_width = panel_width - panel_width.binary("urem", panel_width, of.lanes)
+        panel_width = panel_width.round_down(of.lanes)
 
         def rows(start: Value) -> None:
             height = least(n - start, block)

@@ -89,7 +89,7 @@ def walk_function(shape: Shape, name: str, is_symmetric: bool) -> str:
             make.put(total, make.at(y, at))
 
     across, wide = padded_to(count, lanes), WIDTH * lanes
-    even = across - across.binary("urem", across, wide)
+    even = across.round_down(wide)
     writer.count_up(make.number(0), even, wide, lambda at: columns(at, WIDTH, TOGETHER // WIDTH))
     # One vector remains: more rows at once give as many independent sums as two vectors do.
     writer.either(across > even, lambda: columns(even, 1, TOGETHER))

@@ -162,8 +162,8 @@ class Body(StatementWalk, Values):
         symbols = dict[str, Value]()
         for loop in reversed(loops[1:]):
             extent = self.index(loop.extent)
-            symbols[loop.var] = number.binary("urem", number, extent)
-            number = number.binary("udiv", number, extent)
+            symbols[loop.var] = number.binary("urem", extent)
+            number = number.binary("udiv", extent)
         # The outermost variable needs no remainder: what is left after the divisions is it.
         return self.env.at(symbols | {loop.var: number for loop in loops[:1]})
 
@@ -224,7 +224,7 @@ class Body(StatementWalk, Values):
         # Too short for one round of several vectors.
         if rounds.vectors == 1 or (length.is_constant and int(length.text) < step):
             return begin
-        until = full - length.binary("urem", length, step)
+        until = full - length.binary("urem", step)
 
         def steps(i: Value) -> None:
             for vector in range(rounds.vectors):

@@ -66,4 +66,4 @@ def _join(op: str, a: Value, b: Value) -> Value:
     """A binary instruction; a scalar operand of a vector is repeated."""
     lanes = a.lanes or b.lanes
     a, b = a.writer.splat(a, lanes), a.writer.splat(b, lanes)
-    return a.binary(op, a, b)
+    return a.binary(op, b)

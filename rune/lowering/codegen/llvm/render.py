@@ -122,6 +122,6 @@ def _points(body: Body, grid: Sequence[For], begin: Value, end: Value) -> None:
 
     # An empty axis would divide by 0, although the loop below then runs no rows.
     divisor = length.call("smax", 1)
-    first = begin.binary("udiv", begin, divisor)
-    end_row = (end + divisor - 1).binary("udiv", end + divisor - 1, divisor)
+    first = begin.binary("udiv", divisor)
+    end_row = end.ceil_div(divisor)
     body.writer.count_up(first, end_row, 1, row)

@@ -74,7 +74,7 @@ def _divided(op: str, dtype: np.dtype, a: Value, b: Value) -> Value:
     sign = "s" if dtype in dtypes.SIGNED else "u"
     # LLVM divides by a constant with a multiplication; no float has more bits than an i64.
     if not a.lanes or b.is_constant or dtype.itemsize == 8:
-        return a.binary(f"{sign}{op}", a, b)
+        return a.binary(f"{sign}{op}", b)
     wide = "double" if dtype.itemsize == 4 else "float"
     quotient = a.cast(f"{sign}itofp", wide) / b.cast(f"{sign}itofp", wide)
     whole_quotient = quotient.cast(f"fpto{sign}i", a.type)
@@ -82,7 +82,7 @@ def _divided(op: str, dtype: np.dtype, a: Value, b: Value) -> Value:
 
 
 def _shift_right(dtype: np.dtype, x: Value, amount: Value) -> Value:
-    return x.binary("ashr" if dtype in dtypes.SIGNED else "lshr", x, amount)
+    return x.binary("ashr" if dtype in dtypes.SIGNED else "lshr", amount)
 
 
 _FLOATS: Mapping[str, Spelling] = {

@@ -34,6 +34,11 @@ def with_scalar(type: str, scalar: str) -> str:
     return f"<{lanes_of(type)} x {scalar}>" if type[0] == "<" else scalar
 
 
+def pointer_to(address: int) -> str:
+    """An address of this process, in the form that the CPU's compiler replaces by a symbol."""
+    return f"inttoptr (i64 {address} to ptr)"
+
+
 def float_constant(value: float, type: str) -> str:
     """`value` rounded to `type`, as the hexadecimal constant that LLVM reads exactly.
 

@@ -8,17 +8,17 @@ become constants of the other side's type. Fusion is only by `fma`, reassociatio
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
+from rune.lowering.codegen.llvm.ir.instructions import FOLDED, INTRINSICS, PREDICATES, instructions
 from rune.lowering.codegen.llvm.ir.names import (
     FLOATS,
     bits_type,
     float_constant,
     lanes_of,
+    pointer_to,
     scalar_of,
     suffix,
     with_scalar,
@@ -170,6 +170,15 @@ class Writer:
         self.entry.append(f"  {name} = {instruction}")
         return name
 
+    def at(self, address: int) -> Value:
+        """A pointer to this address of the process."""
+        return Value(self, "ptr", pointer_to(address))
+
+    def item(self, array: Value, type: str, number: Value | int) -> Value:
+        """The address of an item of an array of this type."""
+        text = number if isinstance(number, int) else number.text
+        return self.emit("ptr", f"getelementptr {type}, ptr {array.text}, i64 {text}")
+
     def load(self, type: str, pointer: Value, align: int | None = None) -> Value:
         """Read memory."""
         end = f", align {align}" if align else ""
@@ -200,9 +209,8 @@ class Writer:
     def first_lanes(self, count: Value, lanes: int) -> Value:
         """The mask of the first `count` of `lanes` lanes."""
         if count.is_constant:
-            return Value(
-                self, f"<{lanes} x i1>", f"<{', '.join(f'i1 {int(k < int(count.text))}' for k in range(lanes))}>"
-            )
+            flags = ", ".join(f"i1 {int(k < int(count.text))}" for k in range(lanes))
+            return Value(self, f"<{lanes} x i1>", f"<{flags}>")
         alive = self.splat(count.cast("trunc", "i32"), lanes)
         return self.iota(lanes, "i32").compare("ult", alive)
 
@@ -226,8 +234,7 @@ class Writer:
             first = self._at_entry(f"insertelement {type} poison, i32 {zero}, i64 0")
             splat = f"shufflevector {type} {first}, {type} poison, {type} zeroinitializer"
             equal = f"icmp eq {type} {self._at_entry(splat)}, zeroinitializer"
-            name = self._at_entry(equal)
-            self.opaque[lanes] = Value(self, f"<{lanes} x i1>", name)
+            self.opaque[lanes] = Value(self, f"<{lanes} x i1>", self._at_entry(equal))
         return self.opaque[lanes]
 
     def hidden(self, value: Value) -> Value:
@@ -275,13 +282,17 @@ class Writer:
 
     def choose(self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
         """The result of `then` where the condition holds, else that of `orelse`."""
-        yes, no, join = self.name("then"), self.name("else"), self.name("join")
+        yes, no = self.name("then"), self.name("else")
         self.branch(condition, yes, no)
-        sources: list[tuple[Value, str]] = []
-        for label, compute in ((yes, then), (no, orelse)):
+        return self.value_of_blocks([(yes, then), (no, orelse)])
+
+    def value_of_blocks(self, blocks: Sequence[tuple[str, Callable[[], Value]]]) -> Value:
+        """The value that the block which runs computes. The current block branches to all."""
+        join, sources = self.name("join"), list[tuple[Value, str]]()
+        for label, compute in blocks:
             with self.region(label):
                 value = compute()
-                sources.append((value, self.block))
+                sources.append((value, self.block))  # `compute` may have ended in another block
                 self.jump(join)
         self.label(join)
         return self.phi(sources[0][0].type, *sources)
@@ -322,34 +333,6 @@ class Writer:
         return self.effect(type, f"phi {type} {sources}")
 
 
-_FOLDED: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "and": operator.and_,
-    "add nsw": operator.add,
-    "mul nsw": operator.mul,
-    "urem": operator.mod,
-}
-_INTEGER_OPS = {name: name for name in ("add", "sub", "mul", "and", "or", "xor")} | {
-    **dict.fromkeys(("shl", "shift_left"), "shl"),
-    **dict.fromkeys(("shr", "shift_right"), "lshr"),  # the arithmetic one is `binary("ashr", ...)`
-}
-_FLOAT_OPS = {name: f"f{name}" for name in ("add", "sub", "mul", "div", "rem")} | {"quotient": "fdiv"}
-_INTRINSICS = {name: name for name in ("fma", "sqrt", "floor", "ceil", "trunc", "copysign")} | {
-    "root": "sqrt",
-    "abs": "fabs",
-    "round": "roundeven",
-    "popcount": "ctpop",
-}
-_PREDICATES = {name: (f"s{name}", f"o{name}") for name in ("lt", "le", "gt", "ge")} | {"eq": ("eq", "oeq")}
-
-
-@functools.cache
-def _instructions(type: str) -> Mapping[str, str]:
-    return _FLOAT_OPS if scalar_of(type) in FLOATS else _INTEGER_OPS
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Value(Operators["Value"]):
     """One scalar: its IR type and its text (a name or a constant)."""
@@ -383,27 +366,35 @@ class Value(Operators["Value"]):
         return other if isinstance(other, Value) else self.writer.constant(self.type, other)
 
     def apply(self, name: str, *others: Value | Number) -> Value:
-        op = _instructions(self.type).get(name)
+        op = instructions(self.type).get(name)
         if op is not None:
-            return self.binary(op, self, *others)
-        if name in _INTRINSICS:
-            return self.call(_INTRINSICS[name], *others)
+            return self.binary(op, *others)
+        if name in INTRINSICS:
+            return self.call(INTRINSICS[name], *others)
         if name == "not":
             return self.invert()
         if name == "neg":
             return self.writer.emit(self.type, f"fneg {self.type} {self.text}") if self.is_float else 0 - self
-        return self.compare(_PREDICATES[name][self.is_float], *others)
+        return self.compare(PREDICATES[name][self.is_float], *others)
 
     def swapped(self, name: str, other: Number) -> Value:
-        return self.binary(_instructions(self.type)[name], other, self)
+        return self.like(other).binary(instructions(self.type)[name], self)
 
-    def binary(self, op: str, a: Value | Number, b: Value | Number) -> Value:
-        """The instruction `op` on two operands of this type; i64 constants are folded."""
-        x, y = self.like(a).text, self.like(b).text
+    def binary(self, op: str, other: Value | Number) -> Value:
+        """The instruction `op` on this value and another of its type; i64 constants are folded."""
+        x, y = self.text, self.like(other).text
         # Folded here rather than by LLVM, because `is_constant` decides how loops are emitted.
-        if self.type == "i64" and op in _FOLDED and x[0] != "%" and y[0] != "%":
-            return self.writer.constant("i64", _FOLDED[op](int(x), int(y)))
+        if self.type == "i64" and op in FOLDED and x[0] != "%" and y[0] != "%":
+            return self.writer.constant("i64", FOLDED[op](int(x), int(y)))
         return self.writer.emit(self.type, f"{op} {self.type} {x}, {y}")
+
+    def ceil_div(self, divisor: Value | Number) -> Value:
+        """The quotient of two sizes, rounded up."""
+        return (self + (divisor - 1)).binary("udiv", divisor)
+
+    def round_down(self, multiple: Value | Number) -> Value:
+        """The largest multiple that is not above this size."""
+        return self - self.binary("urem", multiple)
 
     def compare(self, predicate: str, other: Value | Number) -> Value:
         """An i1 by the IR predicate: olt, une, slt, ult, ..."""
@@ -417,7 +408,7 @@ class Value(Operators["Value"]):
 
     def invert(self) -> Value:
         """All bits flipped; for i1, not."""
-        return self.binary("xor", self, -1)
+        return self.binary("xor", -1)
 
     def cast(self, op: str, type: str) -> Value:
         """A conversion instruction of each lane: sext, trunc, fpext, sitofp, bitcast, ..."""
