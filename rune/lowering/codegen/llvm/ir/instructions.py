@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Mapping
+from operator import add, and_, mod, mul, sub
 
 from rune.lowering.codegen.llvm.ir.names import FLOATS, scalar_of
 
 # Of constants of type i64.
-FOLDED: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "and": operator.and_,
-    "add nsw": operator.add,
-    "mul nsw": operator.mul,
-    "urem": operator.mod,
-}
+FOLDED: dict[str, Callable[[int, int], int]] = {"add": add, "sub": sub, "mul": mul, "and": and_, "urem": mod}
 _INTEGER_OPS = {name: name for name in ("add", "sub", "mul", "and", "or", "xor")} | {
     **dict.fromkeys(("shl", "shift_left"), "shl"),
     **dict.fromkeys(("shr", "shift_right"), "lshr"),  # the arithmetic one is `binary("ashr", ...)`

@@ -384,8 +384,9 @@ class Value(Operators["Value"]):
         """The instruction `op` on this value and another of its type; i64 constants are folded."""
         x, y = self.text, self.like(other).text
         # Folded here rather than by LLVM, because `is_constant` decides how loops are emitted.
-        if self.type == "i64" and op in FOLDED and x[0] != "%" and y[0] != "%":
-            return self.writer.constant("i64", FOLDED[op](int(x), int(y)))
+        # That constants do not wrap around is a promise that folding need not hand on.
+        if self.type == "i64" and (fold := FOLDED.get(op.removesuffix(" nsw"))) and x[0] != "%" and y[0] != "%":
+            return self.writer.constant("i64", fold(int(x), int(y)))
         return self.writer.emit(self.type, f"{op} {self.type} {x}, {y}")
 
     def ceil_div(self, divisor: Value | Number) -> Value:
