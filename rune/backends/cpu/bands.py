@@ -114,6 +114,7 @@ def write_band(run: Run, band: Band) -> None:
             chunk = total.ceil_div(cores)
             pool = pointer_to(module.host.parallel())
             writer.do(f"call void {pool}({task}, i64 {total.text}, i64 {chunk.text})")
+        # A band of two milliseconds or less leaves the check to other steps.
         if pulse.is_available() and _operations(band.steps) * band.entries >= PART_OPERATIONS // 8:
             run.hear()
 

@@ -16,7 +16,6 @@ from rune.records import dataclass
 
 MOST_WORK = 5e6  # estimated instructions of a draft, one or two milliseconds
 FIRST_COST = 1e6  # instructions before a loop first checks for signals: under a millisecond
-_MOST_STEPS = 1 << 40
 _DOT_COST = 1 / 16  # of one multiplication of a matrix product, in vectors
 _FLOP_COST = 1 / 8  # of one operation of products and factorisations in a draft
 _COPY_COST = 1 / 4  # of one element of a copy
@@ -87,7 +86,7 @@ def steps_of_draft(loop: Loop, kernels: Mapping[str, Rendered], machine: Machine
     """The number of steps after which a `while` of a draft gives up."""
     inside = [loop.body] if loop.condition is None else [loop.body, loop.condition]
     cost = _Draft(kernels, machine).cost([step for plan in inside for step in plan.steps], False)
-    return max(1, int(min(MOST_WORK / max(cost, 1.0), _MOST_STEPS)))
+    return max(1, int(MOST_WORK / max(cost, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from functools import partial
 from rune.backends.cpu.routines import Code, define, monotonic_ns
 from rune.lowering.codegen.llvm.ir.text import Value
 
-MOST_STEPS = 1 << 40
+MOST_STEPS = 1 << 40  # between two calls: four times as many are still an i64
 BRIEF_NS, LONG_NS = 25_000_000, 100_000_000  # between two calls: outside, the steps are adapted
 PERIOD_NS = 50_000_000  # the time that the steps are adapted to
 SILENCE_NS = 250_000_000  # between two checks of signals: not felt by a user who presses Ctrl-C
