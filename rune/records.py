@@ -1,10 +1,10 @@
 """Dataclasses whose methods are generated on first use.
 
-`dataclasses.dataclass` compiles six methods for each class in 0.3 ms. For hundreds of classes, few
-of which a program uses, that would be half the time of `import rune`, and of what the first
-compiled function loads. Here the standard decorator makes only the fields and slots. A method is a
-descriptor that replaces itself by the generated function on first access; the function does the
-same as the standard one.
+`dataclasses.dataclass` compiles six methods for each class in 0.3 ms. A program uses few of rune's
+hundreds of classes, yet compiling all would take half the time of `import rune`, and of the modules
+that the first compiled function loads. Here the standard decorator makes only the fields and slots.
+A method is a descriptor that replaces itself by the generated function on first access; the
+function does the same as the standard one.
 Most methods differ only in field names, so one template is compiled for each number of fields, and
 its names are replaced, which takes a tenth of the time.
 

@@ -253,7 +253,7 @@ def psum_scatter(
     """The sum over all lanes, each lane receiving its own part.
 
     scatter_dimension:  the axis to scatter, and to remove: its size must be the number of lanes;
-                        if `tiled`, a multiple of that, of which each lane keeps its share.
+                        if `tiled`, a multiple of that, and each lane keeps its share.
     Shapes: x [L, *S] of L lanes -> [*S]; `tiled`, [L·K, *S] -> [K, *S].
     Types:  numeric, that of `x`.
     axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange

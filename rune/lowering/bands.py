@@ -4,11 +4,11 @@ Before   s = a @ b;  e = exp(s);  c = e @ d          each step walks through 16 
 After    for entry in 16 { s = a @ b;  e = exp(s);  c = e @ d }
 
 A product is divided by its batch, a kernel by the leading axes of its grid. Steps form a band if
-each entry of what one of them writes is read for the same entry alone, and if what passes between
-them is worth it: little for one entry, much for all.
+each entry that one of them writes is read for the same entry alone, and if it pays: the memory that
+passes between them fits a cache for one entry, and does not for all.
 
 Invariant: memory that a band writes is accessed entry by entry, or by no other step of the band.
-For that memory.py keeps values of a band apart for all of its steps.
+So memory.py gives the values of a band memory of their own for all of its steps.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _band_from(parts: Sequence[Part | None], first: int) -> Band | None:
 
 
 def _fit(uses: Iterable[Use], more: Sequence[Use]) -> bool:
-    """Whether a step can follow others in a band: entries of what is written are apart."""
+    """Whether a step can follow others in a band: the entries that it writes do not overlap."""
     pairs = (*product(more, uses), *product(more, more))
     return all(use.by_entry for use in more if use.is_written) and all(
         a.memory == b.memory and a.by_entry and b.by_entry

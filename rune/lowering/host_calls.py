@@ -131,7 +131,7 @@ def write_constant(value: Value) -> Var:
 
 
 def write_collective(primitive: Primitive, args: Sequence[Value], params: Mapping[str, Hashable]) -> Value:
-    """Bind a collective of the devices of a mesh, all of which make them in one order."""
+    """Bind a collective of the devices of a mesh; all devices bind theirs in the same order."""
     type = primitive.type_rule(*map(type_of, args), **params)
     if not args:
         return host_call(call=PlaceCall(params["axis_name"]), results=(type,), effect=None, has_token=False)[0]

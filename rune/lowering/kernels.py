@@ -14,8 +14,8 @@ flat sequence; a statement may run over inner axes of its own, in their order:
 `lets` are scalars of one inner point. Buffers are arrays: a Load has one index per axis. A kernel
 may load from its own output what the same point has written before. Different points of the domain
 never access the same element, nor do the inner points of an unordered Write. An output that
-`in_place` pairs with an input starts out with the contents of that input, of which the kernel
-changes some. A kernel whose threads work together has `code` instead, over the same buffers.
+`in_place` pairs with an input starts out with the contents of that input, and the kernel changes
+some of them. A kernel whose threads work together has `code` instead, over the same buffers.
 
 A KernelProgram is the steps of one program over numbered Values: invocations of kernels, calls of
 library routines, and loops and branches, whose bodies are KernelPrograms again. Equal kernels are

@@ -90,7 +90,7 @@ def _prepare(program: KernelProgram) -> _State:
 
 
 def _growth(state: _State, number: int) -> int:
-    """Bytes that running a step adds to what is alive."""
+    """Bytes that running a step adds to the live values."""
     step = state.steps[number]
     new_bytes = sum(_bytes(v) for v in step.results if v not in state.caller_values and v not in state.allocations)
     freed_bytes = sum(_bytes(v) for v in set(step.operands) if v not in state.caller_values and state.unread[v] == 1)

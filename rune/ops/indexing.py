@@ -3,7 +3,7 @@
 `IndexDims` (index_dims.py) says how windows sit in the operand. A window that would leave the
 operand is moved inside ("clip"), or reads as the fill value and is not written ("fill").
 "promise_in_bounds" reads as "clip" and writes as "fill", as in JAX: a window that breaks the
-promise has the tangent of what it reads, and its cotangent is dropped.
+promise has the tangent of the elements that it reads, and its cotangent is dropped.
 
 Updates are applied one after another, in row-major order. So an element that is indexed several
 times is changed as many times, and the last of several writes wins (NumPy's ufunc.at). Tangents

@@ -41,7 +41,7 @@ def running_mean(name: str, decay: ArrayLike, old: T, new: Tree) -> T:
     """decay old + (1 - decay) new, in the dtypes of the old.
 
     Errors: ArgumentError for a decay outside 0…1, and for leaves of different shapes; DtypeError
-            for complex leaves where the old are real.
+            for complex leaves where the old ones are real.
     """
     rate = required_number(name, "decay", decay, 0, 1)
     means = tree.map(lambda a, b: (1 - rate) * b + rate * same_shape(name, a, b), old, new)

@@ -19,7 +19,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 Operand: TypeAlias = "Sparse | ArrayLike"
 Either: TypeAlias = "Sparse | Array"  # of results: it depends on the operands
-Parts = Sequence[ArrayLike]  # the arrays of which a sparse array is made
+Parts = Sequence[ArrayLike]  # the arrays that make up a sparse array
 
 
 class Sparse(ABC):

@@ -1,4 +1,4 @@
-"""`jaxlib`, of which some libraries read the version."""
+"""`jaxlib`: some libraries read its version."""
 
 from jaxlib import version
 

@@ -1,6 +1,6 @@
 """A join: makes programs wait for a copy that another queue makes.
 
-A copy on its own queue writes memory of which the programs' queue knows nothing. The copy's `Join`
+A copy on its own queue writes memory, unknown to the programs' queue. The copy's `Join`
 holds that memory until programs wait for the copy: because someone called the join, or because it
 died uncalled after an error or an interrupt. So the pool never hands out memory to which a copy is
 under way.

@@ -1,7 +1,7 @@
 """The backend protocol: one package per API, one object per device. Handles never leave a package.
 
 A backend compiles a whole plan: `record(plan)` renders and compiles its kernels and returns an
-`Executable`, one call of which runs every step. Buffers are opaque; memory comes from `alloc`.
+`Executable`: one call of it runs every step. Buffers are opaque; memory comes from `alloc`.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class RunsTogether(Protocol):
 
 @runtime_checkable
 class SaysHowItMeets(Protocol):
-    """A backend whose devices exchange values in a way that depends on what is installed."""
+    """A backend whose devices exchange values in a way that depends on the installed libraries."""
 
     def meetings(self) -> str:
         """The way, in words."""

@@ -168,7 +168,7 @@ class Recorder:
 
     bases:   the number of bases
     aliases: a donated argument's base by the base of the result in its memory
-    timer:   times every launch, each of which is then submitted separately
+    timer:   times every launch; each launch is then submitted separately
     submitted_work: the most work of one submission; None: any
     """
 

@@ -7,7 +7,7 @@
 
 A loop with a known number of steps counts them on the device; several steps are recorded in one
 command buffer, which is submitted many times. All branches of a choice are recorded, each behind a
-gate, of which only one is open: so the host need not wait for the index. Steps of a `while` are
+gate, and only one of them is open: so the host need not wait for the index. Steps of a `while` are
 behind
 a gate too: the host reads the condition only after several steps, and surplus steps do nothing.
 

@@ -235,7 +235,7 @@ def series(while_: Primitive, interpreter: Taylor, args: Sequence[Value], params
 
 
 def _of_first(loop: Loop, carry: Rows) -> Program:
-    """The condition for a carry of coefficients, of which it reads the first of each series."""
+    """The condition for a carry of series: it reads the first coefficient of each."""
     count, _, _ = loop.counts
     types, positions = [*loop.condition.input_types[:count]], [*range(count)]
     for type, row in zip(loop.condition.input_types[count:], carry, strict=True):

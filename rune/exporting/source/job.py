@@ -157,7 +157,7 @@ def _without_f64(target: Target, program: Program) -> Target:
 
 
 def _sample_values(type: ArrayType, number: int) -> Array:
-    """Values for an argument of which only the type is known: normal floats, or zeros."""
+    """Values for an argument that is known by its type alone: normal floats, or zeros."""
     data = np.zeros(type.shape, type.dtype)
     if type.dtype in dtypes.INEXACT:
         data = np.random.default_rng(number).normal(size=type.shape).astype(type.dtype)

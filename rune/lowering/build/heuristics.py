@@ -118,7 +118,7 @@ LANGUAGES = {
     # No squares: the renderer turns tiles of a vector's side in registers (codegen/llvm/tiles.py).
     "llvm": Choices(dot_rows=8, dot_points=32, columns=4, column_points=2),
     **dict.fromkeys(("opencl", "spirv", "wgsl"), GPU),
-    # Accesses of 16 bytes, two or more of which a thread has in flight. Measured on an H200.
+    # A thread has two or more accesses of 16 bytes in flight. Measured on an H200.
     "cuda": replace(GPU, row_threads=256, row_lanes=4, access_bytes=16),
 }
 

@@ -77,7 +77,7 @@ class Panel:
 
     @property
     def reach(self) -> int:
-        """Positions of the group's whole tile, of which the panel may have only a part."""
+        """Positions of the group's whole tile; the panel may have only a part of them."""
         return self.length
 
     @property

@@ -245,7 +245,7 @@ class Schedule:
 
     @property
     def has_tiles(self) -> bool:
-        """Whether points are tiles or squares, of which a group can share only one."""
+        """Whether points are tiles or squares: the threads of a group can share only one."""
         return self.tile is not None or self.squares is not None
 
     @property

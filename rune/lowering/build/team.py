@@ -1,6 +1,6 @@
 """Team: the threads of a group that share a point, and how their parts of a sum are combined.
 
-Before   a: f32 = a_acc, of which every thread has a part    128 threads
+Before   a: f32 = a_acc, a part of the sum in every thread   128 threads
 After    a_parts[thread] = a_acc
          barrier
          if thread < 8: a_sums[thread] = a_parts[thread] + a_parts[thread + 8] + ...

@@ -101,7 +101,7 @@ class Teams(Subgroups):
 
     @property
     def others(self) -> dict[str, Size]:
-        """The same for the axes other than those of rows and columns."""
+        """The positions on axes other than those of rows and columns."""
         names = {a.name for a in self.kernel.domain} - {a.name for a in self.axes}
         return {name: at for name, at in self.point.items() if name in names}
 

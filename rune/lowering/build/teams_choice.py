@@ -51,7 +51,7 @@ def team_candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterat
 
 
 def _cut(dot: Reduce) -> tuple[Axis, int] | None:
-    """The innermost axis of a sum of which a part makes a line, and the size of that part."""
+    """The innermost axis of a sum that can be cut into lines, and the size of its part of one."""
     for number in reversed(range(len(dot.axes))):
         inner_elements = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
         # Too short an axis would leave a part of every line empty, so the next one is tried.

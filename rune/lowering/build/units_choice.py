@@ -82,7 +82,7 @@ def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[t
 
 
 def _cut(dot: Reduce) -> tuple[Axis, int] | None:
-    """The innermost axis of a sum of which a part makes a panel, and the size of that part."""
+    """The innermost axis of a sum that can be cut into panels, and the size of its part of one."""
     for number in reversed(range(len(dot.axes))):
         inner_elements = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
         if number and cost.count((dot.axes[number].size,)) * inner_elements < min(DEPTHS):

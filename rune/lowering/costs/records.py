@@ -3,7 +3,7 @@
 A device is `units` that compute side by side (multiprocessors, compute units, cores). Threads of a
 unit run in subgroups, in step; on a processor a subgroup is one vector register. Memory is a
 sequence of caches, the nearest first, and the main memory behind them. Figures of a unit are per
-unit and per cycle; figures of what all units share are per device and per second.
+unit and per cycle; figures of shared caches and memory are per device and per second.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def rounds(body: Iterable[Stmt]) -> Size:
             case For(kind=Kind.GRID | Kind.WORKGROUP, body=inner):
                 total = total + rounds(inner)
             case For(extent=extent, body=inner):
-                # Plus one for the test that ends the loop, and for what is evaluated with it.
+                # Plus one for the test that ends the loop, and for expressions evaluated with it.
                 total = total + (extent + 1) * (1 + rounds(inner))
             case If(condition=condition, body=inner, orelse=orelse):
                 total = total + rounds(inner)

@@ -63,7 +63,7 @@ def _divisor(equation: Equation, definitions: Definitions) -> tuple[Equation, Va
 
 
 def _is_least_one(total: Equation | None, definitions: Definitions) -> bool:
-    """Whether a sum is of exponentials of x - max x, of which the largest is 1."""
+    """Whether a sum is of exponentials of x - max x, the largest of which is 1."""
     if total is None or total.primitive is not reduce_sum:
         return False
     weight = definitions.get(total.operands[0]) if isinstance(total.operands[0], Var) else None

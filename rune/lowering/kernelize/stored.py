@@ -298,7 +298,7 @@ def _price(equation: Equation, prices: Mapping[Var, _Price]) -> _Price:
     parts = [prices.get(a, _LOAD) for a in distinct]
     total = sum(p.cost for p in parts) + _own_cost(equation, len(distinct))
     loads = sum(p.loads for p in parts)
-    # Passed on to what is computed from it: the loads are then of the narrow numbers.
+    # Passed on to the values computed from it: their loads then read the narrow numbers.
     unpacks = any(p.unpacks for p in parts) or is_unpacking(equation)
     joins = max((p.joins for p in parts), default=0) + (
         len(distinct) > 1 and isinstance(equation.primitive.lower, View)

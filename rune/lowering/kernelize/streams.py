@@ -6,7 +6,7 @@ A sum has degree d in the largest score m if m + δ in place of m makes every su
 whole, exp(-d·δ) times as large. Such a sum is right for the largest score so far at all times, if
 it is multiplied by exp(d·(m_before - m_after)) whenever m grows. Degrees follow from the equations:
 
-    s - m  for the s of which m is the largest    a shift
+    s - m  where m is the largest s              a shift
     exp(shift)                                    1, and at most 1
     a · b                                         the sum of both           a / b, -a    that of a
     a + b, select c a b                           that of both, if they are equal
@@ -409,7 +409,7 @@ class Degrees:
         return None
 
     def selected(self, operands: Sequence[Atom], dependences: Sequence[Dependence]) -> Dependence | None:
-        """The dependence of a choice between two values, of which a 0 has any degree."""
+        """The dependence of a choice between two values; a 0 has any degree."""
         nonzero_dependences = [f for a, f in zip(operands, dependences) if not self.is_zero(a)]
         if len({f.degree for f in nonzero_dependences}) != 1:
             return None
@@ -421,7 +421,7 @@ class Degrees:
         return isinstance(base, Literal) and not np.any(base.value)
 
     def is_shift(self, a: Atom, b: Atom) -> bool:
-        """Whether a is the score of which b is the peak, at the same place."""
+        """Whether b is the peak of the score a, at the same place."""
         peak = self.peak
         indices = generic(a.type.shape)
         largest, at = trace(b, indices, self.definitions)

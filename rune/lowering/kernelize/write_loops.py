@@ -70,7 +70,7 @@ class _Inputs:
 
     @classmethod
     def of(cls, arrays: Mapping[str, Var], mutated_names: Set[str]) -> _Inputs:
-        """The buffers of operands by their names, of which some are changed in place."""
+        """The buffers of operands by their names; some of them are changed in place."""
         inputs: dict[Var, Buffer] = {}
         aliases: dict[Var, Var] = {}
         for number, (name, array) in enumerate(arrays.items()):

@@ -107,7 +107,7 @@ def _places(body: Body) -> set[tuple[str, Size]]:
 
 
 def _has_pairs(places: Iterable[tuple[str, Size]], loop: For) -> bool:
-    """Whether two rounds access neighbours, of which the first is aligned for a wide access."""
+    """Whether two rounds access neighbours, the first of them aligned for a wide access."""
     step = loop_symbol(loop)
     return any(dims.coefficient(index, loop.var) == 1 and dims.divides(2, index - step) is True for _, index in places)
 

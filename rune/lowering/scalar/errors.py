@@ -98,7 +98,7 @@ def erf(x: Number) -> Number:
 
 
 def _erf_of_f32(x: Number) -> Number:
-    """erf, of which both polynomials have one degree, so that one walk computes either."""
+    """erf. Both polynomials have the same degree, so that one walk computes either."""
     size = x.abs()
     is_small, t = size < 0.95, at_most(size, 4.0)
     coefficients = [select(is_small, x.like(a), b) for a, b in zip(ERF_SMALL_F32, ERF_LARGE_F32, strict=True)]

@@ -39,7 +39,7 @@ def permutation(keys: Sequence[np.ndarray]) -> np.ndarray:
     """The positions, along the last axis, that sort by the keys; ties keep their order."""
     words = [w for key in keys for w in words_of(key)]
     if len(words) > 1 and words[0].shape[-1] <= SHORT:
-        return np.lexsort(words[::-1])  # of which the last is the most significant
+        return np.lexsort(words[::-1])  # NumPy's last key is the most significant
     order = _order(words.pop())
     while words:
         word = take_rows(words.pop(), order)

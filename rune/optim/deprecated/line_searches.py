@@ -225,7 +225,7 @@ def _shortened(
 
 
 def value_and_grad_from_state(value_fn: Callable[..., object]) -> Callable[..., tuple[Any, Tree]]:
-    """`rune.value_and_grad(value_fn)`, but of `state=` where a line search keeps both there.
+    """`rune.value_and_grad(value_fn)`, read from `state=` if a line search stored both there.
 
     They are computed where the state has none yet, in the first step, or the value is not finite.
     Shapes: value [], gradient a tree like the parameters. Types: as `rune.value_and_grad`.

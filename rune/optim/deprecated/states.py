@@ -70,7 +70,7 @@ def inner_product(a: Tree, b: Tree) -> Array:
 
 
 def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
-    """`inner` with an update that takes further arguments by name, and leaves out those unknown.
+    """`inner` with an update that takes further arguments by name, and ignores unknown ones.
 
     Shapes: updates and state as of `inner`. Types: as of `inner`.
     Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.

@@ -92,7 +92,7 @@ def _dct3(x: Array) -> Array:
 
 
 def _interleaved(even: Array, odd: Array) -> Array:
-    """The elements at even positions and those at odd ones, of which there may be one fewer."""
+    """The elements at even positions and those at odd ones, perhaps one fewer."""
     n = _size(even) + _size(odd)
     odd = _cut_or_padded(odd, _size(even))
     both = concatenate([even[..., None], odd[..., None]], axis=-1)

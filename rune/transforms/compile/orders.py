@@ -53,7 +53,7 @@ def contiguous_values(program: Program) -> frozenset[Var]:
 
 
 class _Layouts(NamedTuple):
-    """The values so far by what is known of their layout.
+    """The values so far, by their known layout.
 
     plain:   in C order, without gaps
     ordered: in C order, perhaps with gaps, or backwards

@@ -140,7 +140,7 @@ class Passing:
     ) -> tuple[list[Ref], R]:
         """use(arguments with values in place of references), and the references among them."""
         (boxes, named_boxes), refs = boxed("jit", (args, dict(kwargs)))
-        # Ends: each round adds references to `around`, of which a function closes over few.
+        # This ends: each round adds references to `around`, and a function closes over few.
         while True:
             _require_apart(refs, self.around)
             try:

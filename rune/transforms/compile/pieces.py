@@ -69,7 +69,7 @@ def pieces_of(program: Program) -> list[Part]:
     parts: dict[int, list[Equation]] = defaultdict(list)
     for equation in program.equations:
         rank = max([ranks.get(a, 0) for a in equation.operands if isinstance(a, Var)], default=0)
-        # The earliest rank that is not before its operands, of the parity of what computes it.
+        # The earliest rank that is not before its operands; compiled ones have even ranks.
         rank += rank % 2 if equation in compiled_equations else 1 - rank % 2
         if equation not in compiled_equations and varying.isdisjoint(equation.results):
             # A constant, which NumPy computes once: nothing waits for it.

@@ -56,7 +56,7 @@ class Curve:
 
 
 def curve(record: Iterable[tuple[float, float]]) -> Curve:
-    """The curve through measurements, of which noise may have made some larger ones faster.
+    """The curve through measurements; noise may have made some larger ones faster.
 
     >>> curve([(1, 2e-6), (100, 1e-6), (1000, 8e-6)]).points
     ((1, 2e-06), (100, 2e-06), (1000, 8e-06))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def local_branch(outside: Localize, args: Sequence[Value], branches: Sequence[Program]) -> list[Block]:
-    """The results of the branch with this number, of which each device runs its part."""
+    """The results of the branch with this number; each device runs its part of the branch."""
     number, *operands = args
     # Branches are first written in their own layouts, and again if their results must be converted.
     free = [_local(outside, b, operands, None) for b in branches]

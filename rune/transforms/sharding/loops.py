@@ -69,7 +69,7 @@ class _State:
 def local_loop(
     outside: Localize, args: Sequence[Value], consts: int, body: Program, condition: Program | None, count: Size | None
 ) -> list[Block]:
-    """The results of a loop of which each device runs its part."""
+    """The results of a loop; each device runs its part of the body."""
     const_values, carry = args[:consts], args[consts:]
     # The arrays that a loop fills are inputs of its body, after the number of the step, the consts
     # and the carries, but not operands: they start unsplit.

@@ -1,5 +1,5 @@
-"""`jax._src.dtypes`: user-defined dtypes, of which Flax derives a class (linen's fp8_ops), and the
-complex dtype of tinygp's roots of polynomials."""
+"""`jax._src.dtypes`: the base class of Flax's own dtypes (linen's fp8_ops), and the complex dtype
+of tinygp's roots of polynomials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jax.experimental.hijax`: operations on user-defined types, of which Flax nnx derives classes.
+"""`jax.experimental.hijax`: operations on user-defined types, base classes for Flax nnx.
 
 Only `nnx.use_hijax(True)` uses them, which is off by default. Classes can derive from these, but
 binding such a primitive or registering a type raises an error with the reason.

@@ -36,7 +36,7 @@ class PartialVal(NamedTuple):
 
     @classmethod
     def unknown(cls, aval: ArrayType) -> PartialVal:
-        """A value of which only the type is known."""
+        """A value known by its type alone."""
         return cls(aval, None)
 
     def is_known(self) -> bool:

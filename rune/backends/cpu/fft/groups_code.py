@@ -50,7 +50,7 @@ class _Group:
         self.parts = self.make.number(0), self.make.number(self.lanes)
 
     def to_lanes(self, first: Value, numbers: Value, room: Value, order: Order = FORWARD) -> None:
-        """Rows of this many pairs, the first of which begins at `first`."""
+        """Rows of this many pairs; the first row begins at `first`."""
         places = (self.make.at(room, self.parts[part]) for part in order)
         self.make.call("to_lanes", self.make.at(self.source, first), *places, numbers)
 

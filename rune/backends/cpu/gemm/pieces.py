@@ -30,7 +30,7 @@ def pieces_of_dots(shape: Shape, cores: int, products: Iterable[Product]) -> set
 def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     """The pieces that a dense product may call, besides @dot."""
     m, n, k, ta, tb = product.m, product.n, product.k, product.trans_a, product.trans_b
-    # The tiles depend on the columns, of which the transposed product of one column has m.
+    # The tiles depend on the columns; a product of one column is transposed, so it has m of them.
     if n is None or (n == 1 and m is None):
         return {name for name in shape.pieces if not is_of_views(name)}
     if n == 1 and m != 1:  # computed as the transposed product (blocks._flipped)

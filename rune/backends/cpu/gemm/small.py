@@ -181,7 +181,7 @@ def _advanced(make: Maker, places: Places, axis: Axis, index: Value) -> Places:
 
 
 def _each_vector(make: Maker, axis: Axis, places: Places, body: Callable[[Places, int], None]) -> None:
-    """body(addresses, number of lanes) for the vectors of an axis, of which the last may be
+    """body(addresses, number of lanes) for the vectors of an axis, the last of which may be
     partial."""
     lanes = make.shape.lanes
     full, remainder = divmod(axis.size, lanes)

@@ -188,7 +188,7 @@ def module_text(shape: Shape, names: Sequence[str], cores: int, parallel: int, e
 
 
 def _texts(shape: Shape, name: str, cores: int, parallel: int) -> list[str]:
-    """The functions of a piece, the last of which can be seen from without."""
+    """The functions of a piece; only the last has external linkage."""
     if name == "view_dot":
         texts = [packing.places_function(shape), stripes_function(shape), dot_function(shape, cores, parallel)]
     elif name in _FUNCTIONS:

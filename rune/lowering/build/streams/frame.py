@@ -117,7 +117,7 @@ class Frame:
 
     @property
     def rounds(self) -> Axis:
-        """The rounds, in each of which every part has one tile."""
+        """The rounds; in each of them every part has one tile."""
         return Axis(f"{self.key_axis.name}_tile", -(-self.tiles // self.tile.parts))
 
     @property

@@ -239,7 +239,7 @@ class Body(StatementWalk, Values):
 
     def masked_loop(self, begin: Value, end: Value, body: LaneBody) -> None:
         """Every vector under a mask: one copy of the body, which costs little where it is long."""
-        # Rounded up to whole vectors; the last one is masked down to what is left.
+        # Rounded up to full vectors; the last one is masked down to the remainder.
         count = (end - begin + (self.lanes - 1)) & -self.lanes
 
         def step(i: Value) -> None:

@@ -141,7 +141,7 @@ class Lines:
     """The lines that a subgroup has read so far.
 
     lane:    the id of a thread's number, of 32 bits
-    arguments: the id of the push constants, of which the last member is the table
+    arguments: the id of the push constants, whose last member is the table
     buffers: those that may be read by lines
     starts:  by array, the elements at which lines begin, each with its address: one for all threads
     """
