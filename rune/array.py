@@ -392,7 +392,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
 
     def __str__(self) -> str:
         is_here = self._buffer is not None and is_readable(self.place.device, self._buffer)
-        return str(self._shown()) if is_here else repr(self)
+        return str(self._printed_numbers()) if is_here else repr(self)
 
     def __repr__(self) -> str:
         if self.is_deleted():
@@ -400,7 +400,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         elif not is_readable(self.place.device, self._buffer):
             body = "<blocks in several processes>"
         else:
-            body = np.array2string(self._shown(), separator=", ", prefix="Array(", threshold=200)
+            body = np.array2string(self._printed_numbers(), separator=", ", prefix="Array(", threshold=200)
         return f"Array({body}, {self.type}, {self.device.name})"
 
     def _repr_html_(self) -> str | None:
@@ -409,7 +409,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
             return None
         return picture.array_html(self.buffer.shape, self.place.device.sharding, repr(self))
 
-    def _shown(self) -> np.ndarray:
+    def _printed_numbers(self) -> np.ndarray:
         """The numbers to print: the elements, or for keys their words along a last axis."""
         contents = self.numpy()
         return stored_words(contents) if self.type.dtype in dtypes.KEYS else contents

@@ -6,7 +6,7 @@ ever. Therefore there are two kinds of locks:
     lock(), reentrant()     guard Python's own objects, which are consistent between any two steps
                             of the interpreter. Other threads may hold them for long. In a child
                             they are free.
-    held(lock)              guards data of native code, or several values that must agree. The
+    fork_guard(lock)        guards data of native code, or several values that must agree. The
                             forking thread holds it during the fork, so that the child finds the
                             data consistent. No user's code may run under it for long.
 
@@ -53,7 +53,7 @@ def _renewable(lock: Lock) -> Lock:
     return lock
 
 
-def held(reentrant_lock: Lock) -> Lock:
+def fork_guard(reentrant_lock: Lock) -> Lock:
     """Make the forking thread hold the lock during each fork from now on; returns the lock."""
     _fork_guards.append(reentrant_lock)
     return reentrant_lock
@@ -76,7 +76,7 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
             lock.release()
 
 
-loading = held(threading.RLock())  # held while a library is loaded and initialised
+loading = fork_guard(threading.RLock())  # held while a library is loaded and initialised
 _imports: set[str] = set()  # modules that `load` has imported: another import creates no objects
 _freeze_counts: list[int] = []  # the first number of frozen objects above 0, once there was one
 

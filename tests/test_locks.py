@@ -108,7 +108,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 WHOLE = """
-pair, lock = [0, 0], locks.held(threading.RLock())
+pair, lock = [0, 0], locks.fork_guard(threading.RLock())
 
 def change():
     while not leave.is_set():
@@ -133,7 +133,7 @@ print(set(seen))
 """
 
 CROSSED = """
-outer, inner = locks.held(threading.RLock()), locks.held(threading.RLock())
+outer, inner = locks.fork_guard(threading.RLock()), locks.fork_guard(threading.RLock())
 
 def inner_then_outer():
     while not leave.is_set():
@@ -298,7 +298,7 @@ def made_here(source: Source) -> list[str]:
     makers = {a.asname or a.name for n in imports for a in n.names if a.name in KINDS}
     makers |= {f"{module}.{kind}" for module in ("threading", "multiprocessing") for kind in KINDS}
     line_numbers = [n.lineno for n in nodes if isinstance(n, ast.Call) and ast.unparse(n.func) in makers]
-    return [f"{source}:{line}" for line in line_numbers if "locks.held(" not in lines[line - 1]]
+    return [f"{source}:{line}" for line in line_numbers if "locks.fork_guard(" not in lines[line - 1]]
 
 
 def test_every_lock_is_made_in_one_place():

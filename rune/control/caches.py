@@ -21,7 +21,7 @@ __all__ = ["clear_caches"]
 
 # Caches of programs that no jitted function holds: single operations, loops and branches in eager
 # code.
-_CACHES = (eager.one_operation, programs.one_equation, interned.held, linear_loop.below, walk_back.above_zero)
+_CACHES = (eager.one_operation, programs.one_equation, interned.long_lived, linear_loop.below, walk_back.above_zero)
 
 
 def clear_caches() -> None:

@@ -193,13 +193,13 @@ def _recombine(x: Dim) -> Size:
             multiple = cofactor * factor.denominator
             for other in x.terms:
                 for partner in other.factors:
-                    replacement = _whole(factor, partner, quotient)
+                    replacement = _joined_remainder(factor, partner, quotient)
                     if replacement is not None and _cofactor(other, partner) == multiple:
                         return x - Dim((term,)) - Dim((other,)) + cofactor * replacement
     return x
 
 
-def _whole(remainder: Mod, partner: Factor, quotient: Size) -> Size | None:
+def _joined_remainder(remainder: Mod, partner: Factor, quotient: Size) -> Size | None:
     if isinstance(partner, Mod) and partner.numerator == quotient:
         positive = _at_least_0(remainder.denominator) and _at_least_0(partner.denominator)
         return None if not positive else remainder.numerator % (remainder.denominator * partner.denominator)

@@ -55,7 +55,9 @@ def process_allgather(in_tree: T, tiled: bool = False) -> T:
     values = value_leaves("process_allgather", leaves, treedef)
     agree("process_allgather", _types([type_of(x) for x in values], treedef))
     join = np.concatenate if tiled and all(type_of(x).ndim for x in values) else np.stack
-    return tree.unflatten(treedef, [_whole(x) if _is_spread(x) else join(_blocks_of_all(_on_host(x))) for x in values])
+    return tree.unflatten(
+        treedef, [_complete(x) if _is_spread(x) else join(_blocks_of_all(_on_host(x))) for x in values]
+    )
 
 
 def _is_spread(value: Value) -> TypeGuard[Array]:
@@ -63,7 +65,7 @@ def _is_spread(value: Value) -> TypeGuard[Array]:
     return type(value) is Array and not value.is_fully_addressable
 
 
-def _whole(array: Array) -> np.ndarray:
+def _complete(array: Array) -> np.ndarray:
     """The complete array from blocks on devices of several processes."""
     sharding = array.sharding
     assert isinstance(sharding, NamedSharding)

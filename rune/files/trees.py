@@ -28,7 +28,7 @@ from rune.records import dataclass
 from rune.sharding.shardings import Block
 from rune.transforms.compile.placement import destinations
 from rune.transforms.eval_shape import described
-from rune.transforms.tree_difference import shown
+from rune.transforms.tree_difference import structure_text
 from rune.tree import KeyPath, TreeDef
 
 Blocks = Iterator[tuple[Block, np.ndarray]]
@@ -322,7 +322,7 @@ def _as_like(file: File, like: object, part: str | None) -> tuple[TreeDef, list[
     if len(leaves) != count:
         more = [name for name in file if name not in leaves and (part is None or _is_in(name, part))]
         raise ArgumentError(
-            f"load: cannot read {file.path} as {shown(treedef)} (it has more: {_some(more)})",
+            f"load: cannot read {file.path} as {structure_text(treedef)} (it has more: {_some(more)})",
             hint="rune.files.open(path)[name] reads a single array",
         )
     return treedef, [*leaves]

@@ -11,7 +11,7 @@ from rune.errors import DtypeError, ShapeError
 from rune.lax.arguments import alike, binary, unary
 from rune.numpy.arguments import value
 from rune.ops import conventions
-from rune.ops.elementwise_rows import INTEGERS, Row, whole
+from rune.ops.elementwise_rows import INTEGERS, Row, integer
 from rune.ops.elementwise_table import ROWS
 from rune.ops.precision import bits_of
 from rune.ops.scalars import bit_width
@@ -47,7 +47,7 @@ shift_right_arithmetic = binary(
         lambda x, y: _shift_right(x, y, True),
         "x / 2^y, shifting in copies of the sign bit.",
         "-8, 1",
-        whole("-4"),
+        integer("-4"),
         INTEGERS,
     )
 )

@@ -16,7 +16,7 @@ from rune.lax.arguments import alike, binary, inexact_unary, named_pair, unary
 from rune.numpy.arguments import static_int, value
 from rune.ops import conventions
 from rune.ops.complex_numbers import is_complex
-from rune.ops.elementwise_rows import NUMBERS, Row, weak, whole
+from rune.ops.elementwise_rows import NUMBERS, Row, integer, weak
 from rune.ops.elementwise_table import ROWS
 from rune.ops.promote import constant
 from rune.typing import ArrayLike
@@ -70,8 +70,8 @@ reciprocal = unary(
 add = binary(ROWS["add"])
 sub = binary(ROWS["sub"])
 mul = binary(ROWS["mul"])
-div = binary(Row("div", ops.div, "x / y; of integers, rounded towards zero.", "-7, 2", whole("-3"), NUMBERS))
-rem = binary(Row("rem", ops.rem, "x - y · trunc(x / y), of the sign of x.", "-7, 2", whole("-1"), NUMBERS))
+div = binary(Row("div", ops.div, "x / y; of integers, rounded towards zero.", "-7, 2", integer("-3"), NUMBERS))
+rem = binary(Row("rem", ops.rem, "x - y · trunc(x / y), of the sign of x.", "-7, 2", integer("-1"), NUMBERS))
 max = binary(ROWS["max"])
 min = binary(ROWS["min"])
 atan2 = binary(ROWS["atan2"])

@@ -53,7 +53,7 @@ class CollectiveCall:
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
         """The results of this device."""
-        return _here().exchange(self, list(arrays), types)
+        return _current_seat().exchange(self, list(arrays), types)
 
     @property
     def axis_name(self) -> Hashable:
@@ -90,7 +90,7 @@ class OnceCall:
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
         """The results of the function."""
-        return _here().exchange(self, list(arrays), types)
+        return _current_seat().exchange(self, list(arrays), types)
 
     def among(self, operands: Sequence[Arrays], types: Sequence[ArrayType]) -> list[Arrays]:
         """The results of one call, for everyone."""
@@ -108,7 +108,7 @@ class PlaceCall:
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
         """i32[]: a number below the size of the axis."""
-        return [np.asarray(_here().place(self.axis_name), types[0].dtype)]
+        return [np.asarray(_current_seat().place(self.axis_name), types[0].dtype)]
 
     def __str__(self) -> str:
         return f"place along {self.axis_name!r}"
@@ -380,6 +380,6 @@ def is_seated() -> bool:
     return _seats.seat is not None
 
 
-def _here() -> Seat:
+def _current_seat() -> Seat:
     assert _seats.seat is not None, "a collective runs in a program of a mesh"
     return _seats.seat

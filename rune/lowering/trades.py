@@ -48,7 +48,7 @@ class Group:
     alarm: str
 
     @property
-    def here(self) -> int:
+    def process(self) -> int:
         """This process."""
         return processes.current().index
 
@@ -93,16 +93,16 @@ def _trade(group: Group, operands: Operands, parts: Parts) -> dict[int, list[Arr
 
     operands: of the senders in this process; those in others have operands of the same types
     """
-    world, others = processes.current(), [p for p in group.processes if p != group.here]
+    world, others = processes.current(), [p for p in group.processes if p != group.process]
     head, columns = _head(group.call, operands), next(iter(operands.values()))
     for process in others:
         arrays = [x for place, operand in operands.items() for c in operand for x in parts(c, place, process)]
         world.tell(group.topic, _packed(head, arrays), [process])
-    arrivals = {place: [parts(c, place, group.here) for c in operand] for place, operand in operands.items()}
+    arrivals = {place: [parts(c, place, group.process) for c in operand] for place, operand in operands.items()}
     for process, message in world.hear(group.call, group.topic, others, group.alarm).items():
         senders = [place for place in group.senders if group.homes[place] == process]
         # Types are the same everywhere, so this process's operands tell the lengths of all others.
-        types = [[parts(c, place, group.here) for c in columns] for place in senders]
+        types = [[parts(c, place, group.process) for c in columns] for place in senders]
         arrivals.update(zip(senders, _unpacked(_body(group.call, process, message, head), types), strict=True))
     return arrivals
 
@@ -159,7 +159,7 @@ def _gathered(group: Group, operands: Operands, axis: int) -> dict[int, Arrays]:
     """All operands along a new axis, for every place."""
     arrivals = _trade(group, operands, _everything)
     stacks = [np.stack([arrivals[s][c][0] for s in group.senders], axis) for c in _columns(operands)]
-    return dict.fromkeys(group.places(group.here), stacks)
+    return dict.fromkeys(group.places(group.process), stacks)
 
 
 def _by_receivers(group: Group, axis: int) -> Parts:
@@ -173,7 +173,7 @@ def _scattered(group: Group, operands: Operands, axis: int) -> dict[int, Arrays]
     arrivals = _trade(group, partials, _by_receivers(group, axis))
     return {
         place: [in_tree(np.add, [arrivals[s][c][n] for s in group.senders]) for c in _columns(operands)]
-        for n, place in enumerate(group.places(group.here))
+        for n, place in enumerate(group.places(group.process))
     }
 
 
@@ -182,7 +182,7 @@ def _exchanged(group: Group, operands: Operands, split_axis: int, concat_axis: i
     arrivals = _trade(group, operands, _by_receivers(group, split_axis))
     return {
         place: [np.stack([arrivals[s][c][n] for s in group.senders], concat_axis) for c in _columns(operands)]
-        for n, place in enumerate(group.places(group.here))
+        for n, place in enumerate(group.places(group.process))
     }
 
 
@@ -210,7 +210,7 @@ def _permuted(group: Group, operands: Operands, permutation: Hashable) -> dict[i
 
 def _combined(group: Group, operands: Operands, combine: Combine) -> dict[int, Arrays]:
     """The sum or extremum, for every place."""
-    places = group.places(group.here)
+    places = group.places(group.process)
     group, partials = _with_partials(group, operands, combine)
     is_small = sum(x.nbytes for x in next(iter(partials.values()))) <= SMALL_BYTES
     totals = _by_everyone(group, partials, combine) if is_small else _by_shares(group, partials, combine)
@@ -228,7 +228,7 @@ def _with_partials(group: Group, operands: Operands, combine: Combine) -> tuple[
         return group, operands
     speakers = tuple(p[0] for p in places)
     partial = [in_tree(combine, list(column)) for column in zip(*operands.values(), strict=True)]
-    return replace(group, senders=tuple(sorted(speakers))), {group.places(group.here)[0]: partial}
+    return replace(group, senders=tuple(sorted(speakers))), {group.places(group.process)[0]: partial}
 
 
 def _by_everyone(group: Group, operands: Operands, combine: Combine) -> Arrays:
@@ -238,14 +238,14 @@ def _by_everyone(group: Group, operands: Operands, combine: Combine) -> Arrays:
 
 
 def _by_shares(group: Group, operands: Operands, combine: Combine) -> Arrays:
-    """The totals, of which each process combines a share and sends it to the others."""
+    """The totals: each process combines a share of them and sends it to the others."""
     arrivals = _trade(group, operands, lambda x, place, process: [_share(group, x, process)])
     totals = [np.empty(x.shape, x.dtype) for x in next(iter(operands.values()))]
     for c, total in enumerate(totals):
-        _share(group, total, group.here)[...] = in_tree(combine, [arrivals[s][c][0] for s in group.senders])
+        _share(group, total, group.process)[...] = in_tree(combine, [arrivals[s][c][0] for s in group.senders])
     speakers = replace(group, senders=tuple(group.places(process)[0] for process in group.processes))
     shares = _trade(
-        speakers, {group.places(group.here)[0]: totals}, lambda x, place, _: [_share(group, x, group.homes[place])]
+        speakers, {group.places(group.process)[0]: totals}, lambda x, place, _: [_share(group, x, group.homes[place])]
     )
     for place, columns in shares.items():
         for total, (share,) in zip(totals, columns, strict=True):

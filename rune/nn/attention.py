@@ -70,7 +70,7 @@ def dot_product_attention(
     scores = scores * (1 / math.sqrt(h) if scale is None else scale)
     if bias is not None:
         scores = (scores + _grouped(bias, heads, n)).astype(wide)
-    visible = _seen(mask, heads, n, t, s, is_causal, local_window_size)
+    visible = _visibility(mask, heads, n, t, s, is_causal, local_window_size)
     visible = _both(visible, _lengths(query_seq_lengths, key_value_seq_lengths, t, s))
     if visible is not None:
         scores = rnp.where(visible, scores, MASKED)
@@ -125,7 +125,7 @@ def _grouped(x: object, heads: Size, n: Size) -> Array:
     return rnp.reshape(x, (x.shape[0], *groups, *x.shape[2:]))
 
 
-def _seen(
+def _visibility(
     mask: ArrayLike | None, heads: Size, n: Size, t: Size, s: Size, is_causal: bool, window: int | Sequence[int] | None
 ) -> Any:
     visible = None

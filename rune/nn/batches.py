@@ -87,7 +87,7 @@ def batch_norm(
     shape = tuple(1 if a in others else d for a, d in enumerate(wide.shape))
     if training:
         mean, var, count = _statistics(wide, others, axis_name)
-        state = _moved(state, ops.stop_gradient(mean), ops.stop_gradient(var), count, momentum)
+        state = _updated_state(state, ops.stop_gradient(mean), ops.stop_gradient(var), count, momentum)
     else:
         mean, var = state.mean, state.var
     out = _normalised(wide, mean, var, shape, epsilon)
@@ -113,7 +113,7 @@ def _deviations(x: ArrayLike, mean: ArrayLike, axes: tuple[int, ...]) -> Array:
     return rnp.square(x - rnp.expand_dims(mean, axes))
 
 
-def _moved(state: BatchNormState, mean: Array, var: ArrayLike, n: Any, momentum: float | None) -> Any:
+def _updated_state(state: BatchNormState, mean: Array, var: ArrayLike, n: Any, momentum: float | None) -> Any:
     count = state.count + 1
     rate = 1.0 / rnp.astype(count, state.mean.dtype) if momentum is None else momentum
     unbiased_variance = var * (n / rnp.maximum(n - 1, 1))

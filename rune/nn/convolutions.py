@@ -25,13 +25,13 @@ Padding = str | int | Sequence[Any]
 
 def each(name: str, parameter: str, value: Each, rank: int) -> tuple[int, ...]:
     """A whole number per axis. Errors: ArgumentError for a wrong count, or other values."""
-    numbers = (value,) * rank if isinstance(value, int) else whole(name, parameter, value)
+    numbers = (value,) * rank if isinstance(value, int) else whole_numbers(name, parameter, value)
     if len(numbers) != rank:
         raise ArgumentError(f"{name}: cannot use {parameter} {numbers} ({rank} numbers required)")
     return numbers
 
 
-def whole(name: str, parameter: str, values: Any) -> tuple[Any, ...]:
+def whole_numbers(name: str, parameter: str, values: Any) -> tuple[Any, ...]:
     """Whole numbers or symbolic sizes, unchanged. Errors: ArgumentError for other values."""
     is_many = isinstance(values, Sequence) and not isinstance(values, str)
     if not is_many or any(isinstance(v, float | str) or v is None for v in values):

@@ -14,7 +14,7 @@ from rune import ops, random
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
-from rune.nn.convolutions import Each, each, whole
+from rune.nn.convolutions import Each, each, whole_numbers
 from rune.nn.support import real
 from rune.ops.window_reductions import Slide, fields_of
 from rune.random.streams import take_key
@@ -24,7 +24,7 @@ from rune.typing import ArrayLike
 def _window(name: str, x: Array, window: Each) -> tuple[int, ...]:
     """The window's sizes; a number stands for all axes but batch and channel."""
     many = max(x.ndim - 2, 1)
-    sizes = (window,) * many if isinstance(window, int) else whole(name, "window", window)
+    sizes = (window,) * many if isinstance(window, int) else whole_numbers(name, "window", window)
     if len(sizes) > x.ndim:
         raise ArgumentError(f"{name}: cannot slide a window {sizes} over {x.type}")
     return sizes
@@ -45,7 +45,7 @@ def _slide(
     rank, outer = len(sizes), x.ndim - len(sizes)
     strides = sizes if stride is None else each(name, "stride", stride, rank)
     dilations = each(name, "dilation", dilation, rank)
-    padding = (padding,) * rank if isinstance(padding, int) else whole(name, "padding", padding)
+    padding = (padding,) * rank if isinstance(padding, int) else whole_numbers(name, "padding", padding)
     pairs = [(p, p) if isinstance(p, int) else tuple(p) for p in padding]
     beyond = (0,) * rank
     if ceil:

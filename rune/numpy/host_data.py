@@ -26,7 +26,7 @@ from rune.numpy.arguments import value
 from rune.typing import ArrayLike, DTypeLike
 
 
-def _made(data: np.ndarray, dtype: DTypeLike) -> Array:
+def _host_array(data: np.ndarray, dtype: DTypeLike) -> Array:
     """Host data as an array, in an explicit dtype; without one, 64 bits become 32."""
     return as_array(data, None if dtype is None else dtypes.available(dtypes.named(dtype)))
 
@@ -44,7 +44,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     """
     kind = dtypes.named(dtype)
     try:
-        return _made(np.frombuffer(buffer, kind, count, offset), kind)
+        return _host_array(np.frombuffer(buffer, kind, count, offset), kind)
     except ValueError as error:
         raise ArgumentError(f"frombuffer: cannot read {dtypes.short(kind)} ({error})") from None
 
@@ -61,7 +61,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """
     kind = dtypes.named(dtype)
     try:
-        return _made(np.fromiter(iter, kind, count), kind)
+        return _host_array(np.fromiter(iter, kind, count), kind)
     except ValueError as error:
         raise ArgumentError(f"fromiter: cannot read {count} numbers ({error})") from None
 
@@ -80,7 +80,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     if not sep:
         raise ArgumentError("fromstring: cannot split without a separator", hint="use frombuffer")
     try:
-        return _made(np.fromstring(string, kind, count, sep=sep), kind)
+        return _host_array(np.fromstring(string, kind, count, sep=sep), kind)
     except (ValueError, DeprecationWarning) as error:
         raise ArgumentError(f"fromstring: cannot read {string!r} ({error})") from None
 
@@ -102,7 +102,7 @@ def fromfile(file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = ""
     kind = dtypes.named(dtype)
     if not (isinstance(file, str | bytes | os.PathLike) or hasattr(file, "fileno")):
         raise ArgumentError(f"fromfile: cannot read {type(file).__name__} (a file or its name required)")
-    return _made(np.fromfile(file, kind, count, sep, offset), kind)
+    return _host_array(np.fromfile(file, kind, count, sep, offset), kind)
 
 
 def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Array:
@@ -118,7 +118,7 @@ def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Array:
            [3., 4.]], f32[2,2], cpu:0)
     """
     kind = dtypes.named(dtype)
-    return _made(np.loadtxt(fname, dtype=kind, **options), kind)
+    return _host_array(np.loadtxt(fname, dtype=kind, **options), kind)
 
 
 def savetxt(fname: Any, X: ArrayLike, *args: Any, **options: object) -> None:

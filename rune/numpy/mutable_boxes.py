@@ -27,7 +27,7 @@ from rune.numpy.array_api_info import Limits, limits
 from rune.numpy.creation import asarray
 from rune.numpy.joining import unstack
 from rune.numpy.logic import where
-from rune.numpy.mutable_views import MOVEMENTS, Moved, Part, is_basic, require_within
+from rune.numpy.mutable_views import MOVEMENTS, Movement, Part, is_basic, require_within
 from rune.numpy.sorting import searchsorted
 from rune.numpy.types import astype, can_cast
 from rune.ops import conventions as c
@@ -195,13 +195,13 @@ def _movement(function: Callable[..., Array]) -> Callable[..., Any]:
     """A function from a box to a view of it."""
 
     @wraps(function)
-    def moved(x: ArrayLike, /, *args: object, **kwargs: object) -> Any:
+    def view_or_result(x: ArrayLike, /, *args: object, **kwargs: object) -> Any:
         args, kwargs = _opened(args), _opened(kwargs)
         if not isinstance(x, Box) or kwargs.get("copy"):
             return _boxed(function(_opened(x), *args, **kwargs))
-        return x._seen_by(Moved(lambda base: function(base, *args, **kwargs)))
+        return x._view_through(Movement(lambda base: function(base, *args, **kwargs)))
 
-    return moved
+    return view_or_result
 
 
 def _index(index: object) -> Any:
@@ -245,7 +245,7 @@ class Box:
         self._snapshot: tuple[Any, Any] = (value, value)
         self._root: Box | None = None
         self._base: Box | None = None
-        self._view: Part | Moved | None = None
+        self._view: Part | Movement | None = None
 
     @property
     def value(self) -> Any:
@@ -270,7 +270,7 @@ class Box:
             box = box._base
         return box, views
 
-    def _seen_by(self, view: Part | Moved) -> Box:
+    def _view_through(self, view: Part | Movement) -> Box:
         """The box of a view of this one."""
         root = self if self._root is None else self._root
         root_value = root._snapshot[0]
@@ -300,7 +300,7 @@ class Box:
         attribute = getattr(self.value, name)
         if not callable(attribute):
             is_movement = name in MOVEMENTS
-            return self._seen_by(Moved(lambda x: getattr(x, name))) if is_movement else _boxed(attribute)
+            return self._view_through(Movement(lambda x: getattr(x, name))) if is_movement else _boxed(attribute)
         if name in MOVEMENTS:
             return partial(_movement(lambda x, *a, **k: getattr(x, name)(*a, **k)), self)
         return _through(attribute)
@@ -308,7 +308,7 @@ class Box:
     def __getitem__(self, index: object) -> Any:
         if is_basic(index):
             require_within(self.value, index)
-            return self._seen_by(Part(index))
+            return self._view_through(Part(index))
         index = _index(index)
         require_within(self.value, index)
         return Box(self.value[index])

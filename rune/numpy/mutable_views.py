@@ -39,7 +39,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Movement:
     """All elements, in other places."""
 
     move: Callable[[Array], Array]

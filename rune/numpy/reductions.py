@@ -69,7 +69,7 @@ def _total(
     x = value(name, x)
     if dtype is None and not promote_integers and type_of(x).dtype != dtypes.bool_:
         dtype = type_of(x).dtype
-    result_dtype = _asked(dtype)
+    result_dtype = _requested_dtype(dtype)
     truths = _counted(x, result_dtype)
     wide = st.summable(x, result_dtype) if truths is None else st.summable(truths, None)
     # Without a dtype, a sum narrower than the default dtype would be widened again.
@@ -78,7 +78,7 @@ def _total(
     return _as_truth(_with_initial(name, combine, total, initial), truths)
 
 
-def _asked(dtype: DTypeLike | None) -> np.dtype | None:
+def _requested_dtype(dtype: DTypeLike | None) -> np.dtype | None:
     """The requested dtype, resolved only once, because resolving one that is truncated warns."""
     return None if dtype is None else dtypes.as_dtype(dtype)
 
@@ -342,7 +342,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     """
     refuse("cumsum", out=out)
     x = value("cumsum", a)
-    result_dtype = _asked(dtype)
+    result_dtype = _requested_dtype(dtype)
     if (truths := _counted(x, result_dtype)) is not None:
         return _as_truth(st.cumsum(truths, axis), truths)
     return st.cumsum(x, axis, result_dtype)
@@ -362,7 +362,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     """
     refuse("cumprod", out=out)
     x = value("cumprod", a)
-    result_dtype = _asked(dtype)
+    result_dtype = _requested_dtype(dtype)
     if (truths := _counted(x, result_dtype)) is not None:
         return _as_truth(st.cumprod(truths, axis), truths)
     return st.cumprod(x, axis, result_dtype)
@@ -382,7 +382,7 @@ def _accumulated(
     if axis is None and ndim != 1:
         raise ArgumentError(f"{name}: cannot choose an axis of {type_of(x)} (give axis=)")
     at = 0 if axis is None else c.normalised_axis(name, axis, type_of(x))
-    truths = _counted(x, _asked(dtype))
+    truths = _counted(x, _requested_dtype(dtype))
     out = rule(x, at, dtype) if truths is None else _as_truth(rule(truths, at), truths)
     if not include_initial:
         return out

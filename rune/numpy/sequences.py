@@ -108,7 +108,7 @@ def linspace(
     values = _between(start, stop, num, parts, endpoint)
     if target in dtypes.INTEGER:
         counter = _counter(ends, num, parts, target)
-        values = ops.floor(values) if counter is None else _whole(ends, num, parts, counter)
+        values = ops.floor(values) if counter is None else _floor_steps(ends, num, parts, counter)
     at = c.normalised_axis("linspace", axis, type_of(values))
     order = list(range(1, type_of(values).ndim))
     order.insert(at, 0)
@@ -143,7 +143,7 @@ def _number(size: Size, dtype: np.dtype) -> Value:
 
 
 def _counter(ends: Any, num: Any, parts: Size, target: np.dtype) -> np.dtype | None:
-    """The dtype in which `_whole` is exact; None if the numbers are not known integers."""
+    """The dtype in which `_floor_steps` is exact; None if the numbers are not known integers."""
     if not all(isinstance(n, int) for n in (*ends, num)):
         return None
     if all(abs(n) < 2**15 for n in (*ends, num)):
@@ -156,7 +156,7 @@ def _counter(ends: Any, num: Any, parts: Size, target: np.dtype) -> np.dtype | N
     return dtypes.u64 if target in dtypes.UNSIGNED else dtypes.i64
 
 
-def _whole(ends: tuple[int, int], num: Size, parts: Size, dtype: np.dtype) -> Any:
+def _floor_steps(ends: tuple[int, int], num: Size, parts: Size, dtype: np.dtype) -> Any:
     """floor(start + (stop - start) * k / parts) in integers: in floats it may fall just below a
     whole number.
 

@@ -28,7 +28,7 @@ from rune.typing import ArrayLike
 _WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
 
 
-def _whole(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Any]:
+def _magnitudes(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Any]:
     """The magnitudes of two arrays of integers, in one dtype and one shape."""
     numbers = promoted(name, value(name, x1), value(name, x2))
     if type_of(numbers[0]).dtype not in dtypes.INTEGER:
@@ -55,7 +55,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> rnp.gcd(rnp.array([12, -18]), 8)
     Array([4, 2], i32[2], cpu:0)
     """
-    return _gcd(*_whole("gcd", x1, x2))
+    return _gcd(*_magnitudes("gcd", x1, x2))
 
 
 def _gcd(x: Array, y: Array) -> Array:
@@ -85,7 +85,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> rnp.lcm(rnp.array([4, 0]), 6)
     Array([12,  0], i32[2], cpu:0)
     """
-    x, y = _whole("lcm", x1, x2)
+    x, y = _magnitudes("lcm", x1, x2)
     divisor = _gcd(x, y)
     safe = ops.select(ops.eq(divisor, constant(0, divisor)), constant(1, divisor), divisor)
     return ops.mul(ops.div(x, safe), y)

@@ -45,7 +45,7 @@ def weak(number: str) -> str:
     return f"Array({number}, f32*[], cpu:0)"
 
 
-def whole(number: str) -> str:
+def integer(number: str) -> str:
     """How a result computed from Python integers prints."""
     return f"Array({number}, i32*[], cpu:0)"
 

@@ -17,10 +17,10 @@ from rune.ops.elementwise_rows import (
     ORDERED,
     TRUTHS_OF_FLOATS,
     Row,
+    integer,
     of_floats,
     truth,
     weak,
-    whole,
 )
 
 _ROUNDING = (
@@ -82,13 +82,15 @@ _COMPARISONS = (
 )
 
 _BITS = (
-    Row("bitwise_not", arithmetic.logical_not, "All bits flipped; for bools, the logical not.", "5", whole("-6"), BITS),
+    Row(
+        "bitwise_not", arithmetic.logical_not, "All bits flipped; for bools, the logical not.", "5", integer("-6"), BITS
+    ),
     Row(
         "bitwise_and",
         arithmetic.logical_and,
         "The bits set in both; for bools, the logical and.",
         "6, 3",
-        whole("2"),
+        integer("2"),
         BITS,
     ),
     Row(
@@ -96,7 +98,7 @@ _BITS = (
         arithmetic.logical_or,
         "The bits set in one or both; for bools, the logical or.",
         "6, 3",
-        whole("7"),
+        integer("7"),
         BITS,
     ),
     Row(
@@ -104,17 +106,17 @@ _BITS = (
         arithmetic.logical_xor,
         "The bits set in exactly one; for bools, the logical xor.",
         "6, 3",
-        whole("5"),
+        integer("5"),
         BITS,
     ),
-    Row("population_count", arithmetic.popcount, "The number of bits that are 1.", "7", whole("3"), INTEGERS),
-    Row("clz", arithmetic.clz, "The number of leading zero bits.", "1", whole("31"), INTEGERS),
+    Row("population_count", arithmetic.popcount, "The number of bits that are 1.", "7", integer("3"), INTEGERS),
+    Row("clz", arithmetic.clz, "The number of leading zero bits.", "1", integer("31"), INTEGERS),
     Row(
         "shift_left",
         arithmetic.shl,
         "The bits of the first shifted left by the second; 0 for shifts of the width or more.",
         "3, 2",
-        whole("12"),
+        integer("12"),
         INTEGERS,
     ),
     Row(
@@ -122,7 +124,7 @@ _BITS = (
         arithmetic.shr,
         "The bits of the first shifted right by the second; signed dtypes keep their sign.",
         "-8, 2",
-        whole("-2"),
+        integer("-2"),
         INTEGERS,
     ),
 )

@@ -38,10 +38,10 @@ def reduce(name: str, primitive: Primitive, x: Operand, axis: Axis = None, keepd
     out = primitive(x, axes=axes)
     if type.weak:
         out = a.convert(out, dtype=type.dtype)
-    return _kept(out, type.shape, axes) if keepdims else out
+    return _with_unit_axes(out, type.shape, axes) if keepdims else out
 
 
-def _kept(out: Value, shape: tuple, axes: tuple[int, ...]) -> Array:
+def _with_unit_axes(out: Value, shape: tuple, axes: tuple[int, ...]) -> Array:
     return f.reshape(out, shape=tuple(1 if i in axes else d for i, d in enumerate(shape)))
 
 
@@ -224,7 +224,7 @@ def _arg(primitive: Primitive, x: Value, axis: int | None, keepdims: bool) -> Ar
     at = 0 if axis is None else normalised_axis(primitive.name, axis, type_of(x))
     out = primitive(flat, axis=at, dtype=dtypes.canonical(dtypes.i64))
     axes = tuple(range(len(shape))) if axis is None else (at,)
-    return _kept(out, shape, axes) if keepdims else out
+    return _with_unit_axes(out, shape, axes) if keepdims else out
 
 
 # --- running ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ RUNE_PROFILE=1 or RUNE_DEBUG=profile is set.
 
 from __future__ import annotations
 
-from rune.profiling.events import HOST, Event, Kind, Moment, Row, ended, here, moment
+from rune.profiling.events import HOST, Event, Kind, Moment, Row, current_row, ended, moment
 from rune.profiling.gathering import current, gathering, gathers, is_asked_for, profile_process, span, within
 from rune.profiling.memory import Allocation
 from rune.profiling.profile import PlanProfile, Profile, StepProfile, plan_text
@@ -37,10 +37,10 @@ __all__ = [
     "bytes_text",
     "counted",
     "current",
+    "current_row",
     "ended",
     "gathering",
     "gathers",
-    "here",
     "is_asked_for",
     "moment",
     "plan_text",

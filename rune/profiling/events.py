@@ -89,7 +89,7 @@ class Event(NamedTuple):
         return self.start + self.seconds
 
 
-def here(device: str = HOST) -> Row:
+def current_row(device: str = HOST) -> Row:
     """The row of the current thread on a device, or on the host."""
     thread = threading.current_thread()
     return Row(device, thread.name, thread.ident or 0)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 
 from rune.context import innermost, inside
-from rune.profiling.events import Kind, ended, here, moment
+from rune.profiling.events import Kind, current_row, ended, moment
 from rune.profiling.profile import Profile
 
 DEBUG = "RUNE_DEBUG"  # environment variable; "profile" prints a profile of the process at its end
@@ -91,4 +91,4 @@ class span:
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         if self.profile is not None:
-            self.profile.add_total(ended(self.kind, self.name, self.begin, here(), details=self.details))
+            self.profile.add_total(ended(self.kind, self.name, self.begin, current_row(), details=self.details))

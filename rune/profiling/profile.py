@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rune import locks
 from rune.counts import Counters, counters
 from rune.profiling import late_modules, threads
-from rune.profiling.events import Event, Kind, Moment, Row, here, moment
+from rune.profiling.events import Event, Kind, Moment, Row, current_row, moment
 from rune.profiling.memory import Allocation, Level, Memory
 from rune.profiling.texts import aligned, bytes_text, counted, time_text
 from rune.profiling.threads import ThreadTime, Work, Workers
@@ -117,7 +117,7 @@ class Profile:
         self._before, self._after = counters(), None
         self.events: list[Event] = []
         self.memory = Memory()
-        self._thread, self._begin, self._last = here(), moment(), None
+        self._thread, self._begin, self._last = current_row(), moment(), None
         self._workers: dict[str, Work] = {}
         self._worker_times: list[ThreadTime] = []
         self.start, self._end = self._begin.time, 0.0
@@ -165,7 +165,7 @@ class Profile:
     def _now(self) -> Moment:
         """The current moment; its clock is NaN in any thread but the one that began the profile."""
         current = moment()
-        return current if here() == self._thread else current._replace(clock=math.nan)
+        return current if current_row() == self._thread else current._replace(clock=math.nan)
 
     @property
     def between(self) -> list[Event]:
@@ -231,7 +231,7 @@ class Profile:
         """Record steps of a program that have ended, and add them to those of the same name."""
         with self._lock:
             plan = self._plan(key, name, device)
-            self._open.setdefault((here(device), id(key)), []).append(step)
+            self._open.setdefault((current_row(device), id(key)), []).append(step)
             total = self._steps.get((id(key), step.name, step.lines))
             if total is None:
                 total = StepProfile(step.name, step.lines, scope=step.scope, kind=step.kind)

@@ -253,7 +253,7 @@ def bcoo_concatenate(operands: Sequence[S], *, dimension: int) -> S:
     shape = [*mat.shape]
     shape[axis] = sum(m.shape[axis] for m in operands)
     starts = [*accumulate((m.shape[axis] for m in operands), initial=0)]
-    parts = [_moved(spread(m), axis, start, shape) for m, start in zip(operands, starts)]
+    parts = [_joined_part(spread(m), axis, start, shape) for m, start in zip(operands, starts)]
     at = axis if axis < mat.n_batch else mat.n_batch
     if axis < mat.n_batch:
         longest = max(m.nse for m in operands)
@@ -262,7 +262,7 @@ def bcoo_concatenate(operands: Sequence[S], *, dimension: int) -> S:
     return mat.remade((data, indices), shape=shape)
 
 
-def _moved(m: Coordinates, axis: int, start: int, shape: Sequence[int]) -> tuple[Array, Array]:
+def _joined_part(m: Coordinates, axis: int, start: int, shape: Sequence[int]) -> tuple[Array, Array]:
     """Data and indices of the elements at their positions in the joined array of this shape."""
     first, end = m.n_batch, m.n_batch + m.n_sparse
     data, indices = m.data, m.indices

@@ -22,7 +22,7 @@ def mismatch(a: TreeDef, b: TreeDef, only_in_a: Words, only_in_b: Words, otherwi
             return only_in_a(missing)
         if extra is not None:
             return only_in_b(extra)
-    return otherwise.format(shown(a), shown(b))
+    return otherwise.format(structure_text(a), structure_text(b))
 
 
 def results_differ(expected_tree: TreeDef, actual: TreeDef) -> str:
@@ -49,7 +49,7 @@ def paths(treedef: tree.TreeDef) -> list[str]:
     return [tree.keystr(path) for path, _ in tree.leaves_with_path(numbered_tree)]
 
 
-def shown(treedef: tree.TreeDef) -> str:
+def structure_text(treedef: tree.TreeDef) -> str:
     """A structure for messages: `{'a': *}`."""
     text = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
     return "a single value" if text == "*" else text

@@ -114,6 +114,16 @@ def rooms() -> dict[str, list[Source]]:
 ROOMS = rooms()
 
 
+# Most files define no such name, and need not be parsed.
+PARTICIPLE = re.compile(rf"(?:def|class) _*(?:{'|'.join(sorted(FORBIDDEN | SYNONYMS))})_*\b", re.IGNORECASE)
+
+
+def forbidden_definitions(tree: ast.AST) -> list[str]:
+    """Functions and classes whose only word is a forbidden one, with or without underscores."""
+    definitions = (node for node in ast.walk(tree) if isinstance(node, FUNCTIONS | ast.ClassDef))
+    return [node.name for node in definitions if node.name.strip("_").lower() in FORBIDDEN | SYNONYMS]
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -162,3 +172,13 @@ def test_code_that_users_read_names_its_values_by_nouns():
 @pytest.mark.parametrize("name", sorted(ROOMS))
 def test_a_room_names_its_values_by_nouns(name):
     assert [offence for file in ROOMS[name] for offence in offences(file)] == []
+
+
+def test_definitions_of_the_library_are_named_by_their_result_or_their_deed():
+    assert forbidden_definitions(ast.parse("class Kept:\n  def _moved(self): pass\n  def at(self): pass")) == [
+        "Kept",
+        "_moved",
+    ]
+    named = {str(s): forbidden_definitions(s.tree) for s in sources("rune") if PARTICIPLE.search(s.text)}
+
+    assert {file: names for file, names in named.items() if names} == {}

@@ -48,10 +48,10 @@ def fold_in(key: KeyLike, data: ArrayLike) -> Array:
     Shapes: key [], data [] -> key [].
     Errors: those of rune.random.fold_in; TypeError for complex data, ValueError for NaN.
     """
-    return random.fold_in(key, _whole(data))
+    return random.fold_in(key, _as_integers(data))
 
 
-def _whole(data: ArrayLike) -> ArrayLike:
+def _as_integers(data: ArrayLike) -> ArrayLike:
     if isinstance(data, np.bool_ | np.floating) and not isinstance(data, float):
         return np.int64(data)  # a negative number counts as its low 32 bits, like an integer
     if isinstance(data, bool | float | complex):

@@ -3,8 +3,7 @@
 start = now();  step;  add now() - start and 1 to the step's words of a table
 
 For Python functions two more words are the times of the last call, by that clock and by the
-thread's
-own: from these the function knows how long it waited for the interpreter's lock.
+thread's own: from these the function knows how long it waited for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ class Clock:
         # Without clock_gettime, as on Windows, native code calls Python's clock.
         if self._get is None:
             clocks = [("now", time.perf_counter_ns), ("thread_clock", lambda: 0)]
-            return "\n\n".join(self._asked(*clock) for clock in clocks)
+            return "\n\n".join(self._clock_function(*clock) for clock in clocks)
         return "\n\n".join(_read(name, self._get, clock) for name, clock in _clocks())
 
-    def _asked(self, name: str, ask: Callable[[], int]) -> str:
+    def _clock_function(self, name: str, ask: Callable[[], int]) -> str:
         function = ctypes.CFUNCTYPE(ctypes.c_int64)(ask)
         self._functions.append(function)
         return define(("i64", name, ""), lambda code: code.ask("i64", code.at(address_of(function))))

@@ -134,7 +134,7 @@ def compile_module(name: str, text: str, effort: int = EFFORT) -> Code:
     binary = disk_cache.load(key)
     if binary is not None:
         return link(binary, addresses, effort, text)
-    code = _made(name, text, addresses, effort)
+    code = _compiled(name, text, addresses, effort)
     disk_cache.store(key, code.binary)
     return code
 
@@ -156,7 +156,7 @@ def compile_routine(
     if entry is not None:
         names, binary = marshal.loads(entry)
         return link(binary, [outside[name] for name in names], effort)
-    code = _made(name, *_with_symbols(f"{write()}\n\n{attributes()}\n"), effort)
+    code = _compiled(name, *_with_symbols(f"{write()}\n\n{attributes()}\n"), effort)
     # Symbols are numbers; their names tell the next process which addresses to bind to them.
     known = {address: name for name, address in outside.items()}
     disk_cache.store(key, marshal.dumps(([known[address] for address in code.addresses], code.binary)))
@@ -179,7 +179,7 @@ def lasting(make: Callable[P, Code]) -> functools._lru_cache_wrapper[Code]:
     return functools.cache(made_to_last)
 
 
-def _made(name: str, text: str, addresses: Sequence[int], effort: int) -> Code:
+def _compiled(name: str, text: str, addresses: Sequence[int], effort: int) -> Code:
     code, is_image = _llvm().compiled(name, text, effort, host())
     return link((_IMAGE if is_image else _OBJECT) + code, addresses, effort, text)
 

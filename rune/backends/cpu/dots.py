@@ -176,10 +176,10 @@ def _operands(run: Run, step: Call) -> list[Value]:
     """The addresses at which the walks of both operands begin."""
     parameters = dict(step.parameters)
     offsets = [parameters.get(f"{side}_offset", 0) for side in "ab"]
-    return [_moved(run, s, o) for s, o in zip(step.inputs, offsets, strict=True)]
+    return [_operand_address(run, s, o) for s, o in zip(step.inputs, offsets, strict=True)]
 
 
-def _moved(run: Run, slot: Slot, offset: object) -> Value:
+def _operand_address(run: Run, slot: Slot, offset: object) -> Value:
     """The address of an operand, `offset` elements into its slot."""
     start = run.pointer(slot)
     if offset == 0:

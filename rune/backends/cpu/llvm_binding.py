@@ -29,7 +29,7 @@ def library() -> Any:
     """
     with locks.loading, deferred():
         llvm: Any = locks.load("llvmlite.binding")
-        locks.held(_lock_of(llvm))
+        locks.fork_guard(_lock_of(llvm))
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
     return llvm

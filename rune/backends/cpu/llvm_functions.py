@@ -61,7 +61,7 @@ FUNCTIONS: Mapping[str, tuple[type, Sequence[type]]] = {
     "DisposeString": (c_int, (c_char_p,)),
 }
 # Threads share target machines and passes. Reentrant: a finaliser or a signal handler may compile.
-_lock = locks.held(threading.RLock())
+_lock = locks.fork_guard(threading.RLock())
 
 
 def is_available() -> bool:

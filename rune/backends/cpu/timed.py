@@ -20,7 +20,7 @@ from rune.backends.shared.executor import size_values
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
 from rune.lowering.plan import Call, Plan
-from rune.profiling import Kind, ended, here
+from rune.profiling import Kind, current_row, ended
 
 if TYPE_CHECKING:
     from rune.backends.shared.timing import Meter
@@ -39,7 +39,7 @@ class TimedCallbacks(CpuCallbacks):
         def enter_timed(address: int) -> int:
             profile = profiling.current()
             if profile is not None:
-                profile.add_total(ended(Kind.WAIT, "the interpreter", self._clock.begin(step), here()))
+                profile.add_total(ended(Kind.WAIT, "the interpreter", self._clock.begin(step), current_row()))
             return enter(address)
 
         return enter_timed

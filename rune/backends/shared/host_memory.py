@@ -48,7 +48,7 @@ class FreeList:
 
     def __init__(self) -> None:
         # Reentrant: the collector may run an `_Owner`'s finaliser in a thread that holds the lock.
-        self.lock = locks.held(threading.RLock())
+        self.lock = locks.fork_guard(threading.RLock())
         self.dead_blocks: deque[ctypes.Array] = deque()
         self.blocks: dict[int, list[ctypes.Array]] = defaultdict(list)
         self.uses: dict[int, Use] = {}  # of live blocks, by the block's identity

@@ -29,7 +29,7 @@ def refusal(action: str, source: str, report: str) -> CompileError:
     """
     remarks = list(_REMARK.finditer(report))
     lines = source.splitlines()
-    reasons = [_said(r) for r in remarks] or [_first_words(report)]
+    reasons = [_remark_text(r) for r in remarks] or [_first_words(report)]
     error_lines = {int(r["line"]) for r in remarks} or _quoted(report, lines)
     error_lines &= set(range(1, len(lines) + 1))
     return CompileError(
@@ -39,7 +39,7 @@ def refusal(action: str, source: str, report: str) -> CompileError:
     )
 
 
-def _said(remark: re.Match[str]) -> str:
+def _remark_text(remark: re.Match[str]) -> str:
     column = f", column {remark['column']}" if remark["column"] else ""
     return f"line {remark['line']}{column}: {remark['words'].strip()}"
 

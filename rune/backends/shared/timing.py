@@ -73,7 +73,7 @@ class StepMeter:
         frames = self._frames.get(_row(step), {})
         lines = ", ".join(dict.fromkeys(f.short for f in frames))
         scope = next((f.scope for f in frames if f.scope), "")
-        name, kind = _said(step, cost.name)
+        name, kind = _label(step, cost.name)
         self._tell(StepProfile(name, lines, calls, seconds, calls * flops, calls * nbytes, scope, kind))
 
     def add_kernel(self, name: str, sizes: Sizes, seconds: float, nbytes: int, calls: int = 1) -> None:
@@ -104,8 +104,8 @@ def _row(step: Step) -> object:
             return step_name(step)
 
 
-def _said(step: Step, name: str) -> tuple[str, Kind]:
-    """The name of a step, `psum over 'd'` where devices meet, and what it is."""
+def _label(step: Step, name: str) -> tuple[str, Kind]:
+    """The name of a step, `psum over 'd'` where devices meet, and its kind."""
     function = dict(step.parameters).get("function") if isinstance(step, Call) else None
     call = function.call if isinstance(function, HostFunction) else None
     return (str(call), Kind.COLLECTIVE) if isinstance(call, CollectiveCall) else (name, Kind.STEP)
@@ -192,7 +192,7 @@ class Profiled:
         # Calls return once the work is enqueued; without waiting, only enqueueing would be timed.
         self.backend.synchronize()
         if profile is not None:
-            call = profiling.ended(Kind.PROGRAM, self.plan.name, begin, profiling.here(self.device))
+            call = profiling.ended(Kind.PROGRAM, self.plan.name, begin, profiling.current_row(self.device))
             profile.add_call(self.plan, call, evaluate(self.plan.arena_bytes, size_values(self.plan, shapes)))
             known = {id(allocations.root(a)) for a in arguments}
             for buffer, type in zip(results, self.plan.results, strict=True):

@@ -18,7 +18,7 @@ from rune.ops import concatenate, reshape, slice_
 from rune.ops import reverse as reversed_axes
 from rune.ops.conventions import normalised_axis
 from rune.transforms.arguments import array_leaves, key_path, require_callable
-from rune.transforms.tree_difference import shown
+from rune.transforms.tree_difference import structure_text
 
 T = TypeVar("T")
 Leaves = Sequence[Any]
@@ -65,7 +65,7 @@ def _combined(fn: Callable[..., object], treedef: tree.TreeDef, a: Leaves, b: Le
     if out_tree != treedef:
         raise TransformError(
             "associative_scan: cannot combine elements into another structure "
-            f"({shown(treedef)} goes in, {shown(out_tree)} comes out)",
+            f"({structure_text(treedef)} goes in, {structure_text(out_tree)} comes out)",
             hint="return the same containers and keys as the elements",
         )
     values = array_leaves("associative_scan", out_leaves, out_tree)

@@ -33,7 +33,7 @@ from rune.transforms.arguments import flatten_values, name_of, require_callable,
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.programs.interned import interned
 from rune.transforms.tracers import ValueTracer
-from rune.transforms.tree_difference import shown
+from rune.transforms.tree_difference import structure_text
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -173,7 +173,7 @@ def _check_condition(condition: Traced) -> None:
     if condition.out_tree.num_nodes != 1 or [t.along(NONE) for t in condition.out_types] != [
         ArrayType((), dtypes.bool_)
     ]:
-        result = result or shown(condition.out_tree)
+        result = result or structure_text(condition.out_tree)
         raise TransformError(
             f"while_loop: cannot go on while cond_fun gives ({result}) (one bool[] required)",
             hint="compare, as in x > 0, and reduce with rune.numpy.any or all",

@@ -25,14 +25,14 @@ def tiled(kernel: Kernel, tile: Tile, output_dtypes: Stored) -> list[Stmt]:
     """
     # No scratch rows: `dot_loads` accepts only Lets, reductions and plain writes.
     full_tile = loops.body(tile_body(kernel, tile), {}, output_dtypes)
-    conditions = _whole(kernel, tile)
+    conditions = _full_tile_conditions(kernel, tile)
     if not conditions:
         return full_tile
     # Only the last tiles may be cut off, so all others need no test of their points.
     return [nodes.If(every(conditions), tuple(full_tile), (_remainder(kernel, tile, output_dtypes),))]
 
 
-def _whole(kernel: Kernel, tile: Tile) -> list[Expr]:
+def _full_tile_conditions(kernel: Kernel, tile: Tile) -> list[Expr]:
     """Conditions under which no row or column of a tile is beyond its end."""
     rows, columns = axis_of(kernel.domain, tile.row_axis).size, kernel.domain[-1].size
     conditions: list[Expr] = []

@@ -307,11 +307,11 @@ def _product(group: Group, slices: Sequence[Panel], r: int, c: int, at: Mapping[
             return replace(part, name=names[part.name])
         return elements.get(part, part) if isinstance(part, Load) else part
 
-    def here(expr: Expr) -> Expr:
+    def at_point(expr: Expr) -> Expr:
         return placed(map_expr(on_node, expr), {**at, **group.at(r, c)})
 
-    yield from (Let(names[let.name], here(let.value)) for let in dot.lets)
-    yield Accumulate(f"{sum_name(group, r, c)}_acc", dot.combine, here(dot.value), dot.contract)
+    yield from (Let(names[let.name], at_point(let.value)) for let in dot.lets)
+    yield Accumulate(f"{sum_name(group, r, c)}_acc", dot.combine, at_point(dot.value), dot.contract)
 
 
 def results(group: Group, output_dtypes: Mapping[str, np.dtype]) -> Iterator[Stmt]:

@@ -76,7 +76,7 @@ class Samples:
     # --- where ---------------------------------------------------------------------------------
 
     def inside(self, name: str, extent: int, lanes: int = 1) -> Samples:
-        """The samples inside a loop, of which this many rounds are lanes."""
+        """The samples inside a loop, `lanes` of whose rounds run in step."""
         steps = np.arange(1, SAMPLES + 1, dtype=np.uint64).reshape(-1, 1)
         # A factor for each depth, so that the samples of nested loops are not the same.
         salt = np.uint64(2 * len(self.values) + 1)
@@ -188,13 +188,13 @@ class Samples:
     def requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
         """The requests of the lanes to global memory, each of this many bytes from an index on."""
         meter = _in_vector if record.is_processor else _lines
-        return self._asked(index, itemsize, width, record, meter)
+        return self._requests(index, itemsize, width, record, meter)
 
     def shared_requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
         """The requests of the lanes to the memory that a group shares."""
-        return self._asked(index, itemsize, width, record, _banks)
+        return self._requests(index, itemsize, width, record, _banks)
 
-    def _asked(self, index: Size, itemsize: int, width: int, record: DeviceRecord, meter: _Meter) -> Requests:
+    def _requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord, meter: _Meter) -> Requests:
         # Indices that differ by whole lines are evaluated once.
         key = (*_pattern(index, record.line_bytes // itemsize), itemsize, width, meter)
         if key not in self.memo:

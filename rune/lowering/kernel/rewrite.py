@@ -339,12 +339,12 @@ def map_parts(stmt: Stmt, on_expr: Callable[[Expr], Expr], on_size: Callable[[Si
             guard = None if guard is None else on_expr(guard)
             return _with(stmt, target_index=on_size(to), source_index=on_size(at), guard=guard)
         case MatrixProduct(a=a, b=b):
-            return _with(stmt, a=_moved(a, on_size), b=_moved(b, on_size))
+            return _with(stmt, a=_map_factor(a, on_size), b=_map_factor(b, on_size))
         case Alloc() | Barrier():
             return stmt
 
 
-def _moved(factor: Factor, on_size: Callable[[Size], Size]) -> Factor:
+def _map_factor(factor: Factor, on_size: Callable[[Size], Size]) -> Factor:
     index = on_size(factor.index)
     return factor if index is factor.index else replace(factor, index=index)
 

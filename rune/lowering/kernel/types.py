@@ -37,19 +37,19 @@ def _operation_error(op: Op) -> str | None:
     values = op.args[1:] if op.name == "select" else op.args
     operand = values[0].dtype
     if op.name == "select" and op.args[0].dtype != dtypes.bool_:
-        return f"select({_given(op)}): the condition is not bool"
+        return f"select({_operand_dtypes(op)}): the condition is not bool"
     if operand not in known.dtypes:
-        return f"{op.name}({_given(op)})"
+        return f"{op.name}({_operand_dtypes(op)})"
     for other in values[1:]:
         if other.dtype != operand:
-            return f"{op.name}({_given(op)})"
+            return f"{op.name}({_operand_dtypes(op)})"
     result = result_dtype(op.name, operand)
     if op.name == "bitcast":
         same = operand.itemsize == op.dtype.itemsize
-        return None if same else f"bitcast of {_given(op)} to {dtypes.short(op.dtype)}: other size"
+        return None if same else f"bitcast of {_operand_dtypes(op)} to {dtypes.short(op.dtype)}: other size"
     is_right = op.dtype in dtypes.INTEGER if result is None else op.dtype == result
-    return None if is_right else f"{op.name}({_given(op)}) -> {dtypes.short(op.dtype)}"
+    return None if is_right else f"{op.name}({_operand_dtypes(op)}) -> {dtypes.short(op.dtype)}"
 
 
-def _given(op: Op) -> str:
+def _operand_dtypes(op: Op) -> str:
     return ", ".join(dtypes.short(a.dtype) for a in op.args)

@@ -258,7 +258,7 @@ class Emitter:
             return []  # a score requests its operands itself, in a scope of its own
         if not isinstance(equation.primitive.lower, View):
             return [(a, indices if a.type.shape else (), guard) for a in equation.operands if isinstance(a, Var)]
-        resolution = self.shown(equation, indices)
+        resolution = self.resolution(equation, indices)
         # Integers first: the indices of the pieces are written with their names.
         elements = [need for piece in resolution.pieces for need in self.element_needs(equation, piece, guard)]
         if any(self.find(need) is None for need in elements):
@@ -267,8 +267,8 @@ class Emitter:
             (atom, at, where) for atom, at, where in self.parts(equation, resolution, guard) if isinstance(atom, Var)
         ]
 
-    def shown(self, equation: Equation, indices: Indices) -> Resolution:
-        """What a view shows; remembered, as it is needed before and after its operands are."""
+    def resolution(self, equation: Equation, indices: Indices) -> Resolution:
+        """What a view shows; remembered, since it is needed before its operands and after them."""
         key = equation.results[0], indices
         if key not in self.resolutions:
             self.resolutions[key] = resolve(equation, indices)
@@ -286,7 +286,7 @@ class Emitter:
         dtype = var.type.dtype
         match equation.primitive.lower:
             case View():
-                return self.view(equation, self.shown(equation, indices), guard)
+                return self.view(equation, self.resolution(equation, indices), guard)
             case Contraction():
                 return self.score(equation, indices, guard)
             case Position(rule=rule):

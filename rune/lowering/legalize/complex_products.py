@@ -36,21 +36,21 @@ def running_product(x: Pair, axis: int, reverse: bool) -> Pair:
     size, row_axes = shape[axis], tuple(i for i in range(len(shape)) if i != axis)
     if isinstance(size, int):
         order = (*row_axes, axis)
-        products = _by_doubling(_moved(x, order), size, reverse)
+        products = _by_doubling(_transposed(x, order), size, reverse)
     else:
         order = (axis, *row_axes)
         rows = tuple(shape[i] for i in row_axes)
-        products = _by_rows(_moved(x, order), rows, size, reverse, True)
-    return _moved(products, inverse(order))
+        products = _by_rows(_transposed(x, order), rows, size, reverse, True)
+    return _transposed(products, inverse(order))
 
 
-def _moved(x: Pair, order: Axes) -> Pair:
+def _transposed(x: Pair, order: Axes) -> Pair:
     real, imag = (transpose(v, permutation=order) for v in x)
     return real, imag
 
 
 def _arranged(x: Pair, order: Axes, shape: tuple[Size, ...]) -> Pair:
-    real, imag = (reshape(v, shape=shape) for v in _moved(x, order))
+    real, imag = (reshape(v, shape=shape) for v in _transposed(x, order))
     return real, imag
 
 

@@ -90,7 +90,7 @@ class Write:
         window = where.window_axes(array.ndim)
         return where.offset[window.index(axis)] if is_whole and axis in window else None
 
-    def there(self, array: Value) -> Value:
+    def replaced_elements(self, array: Value) -> Value:
         """The elements of the array that the updates would replace."""
         if self.primitive is dynamic_update_slice:
             return dynamic_slice(array, *self.operands[2:], sizes=type_of(self.updates).shape)
@@ -101,7 +101,7 @@ class Write:
         # Adding 0.0 would turn -0.0 into 0.0; -0.0 changes no number.
         if self.primitive is scatter_add:
             return literal_like(-0.0 if is_differentiable(array) else 0, array)
-        return literal_like(1, array) if self.primitive is scatter_mul else self.there(array)
+        return literal_like(1, array) if self.primitive is scatter_mul else self.replaced_elements(array)
 
     def on(self, array: Value, updates: Value) -> Value:
         """The same write of other updates into another array."""

@@ -177,14 +177,14 @@ def _turn(h: Value, inside: Value) -> tuple[Value, Value]:
     """The skew-Hermitian X with a first row and column of zeros, and M - X H + H X."""
     below = hessenberg_commutator(h, inside, transposed=False)
     turn = sub(below, adjoint(below))
-    dh = moved(inside, turn, h)
+    dh = form_tangent(inside, turn, h)
     if not is_complex(h):
         return turn, dh
     phases = _phases(h, dh)
-    return add(turn, phases), moved(dh, phases, h)
+    return add(turn, phases), form_tangent(dh, phases, h)
 
 
-def moved(inside: Value, turn: Value, h: Value) -> Value:
+def form_tangent(inside: Value, turn: Value, h: Value) -> Value:
     """M - X H + H X: the derivative M of a form H, whose basis turns by X."""
     return add(sub(inside, matmul(turn, h)), matmul(h, turn))
 

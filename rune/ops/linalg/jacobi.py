@@ -96,7 +96,7 @@ def _spread(x: Operand, n: Size) -> Array:
     return broadcast(x, shape=(n,), axes=())
 
 
-def taken(a: Value, axis: int, order: Value) -> Array:
+def elements_in_order(a: Value, axis: int, order: Value) -> Array:
     """The elements along one axis at positions that all lanes share. i32[N]"""
     shape = type_of(a).shape
     axis %= len(shape)
@@ -138,7 +138,7 @@ def rotations(squares: Value, product: Value, partner: Value) -> Turn:
     length = abs(product)
     nothing = logical_or(eq(length, number(0, length)), eq(place, partner_column))
     safe, one = select(nothing, number(1, length), length), number(1, length)
-    tau = div(sub(taken(squares, -1, partner), squares), mul(number(2, length), safe))
+    tau = div(sub(elements_in_order(squares, -1, partner), squares), mul(number(2, length), safe))
     size = abs(tau)
     t = div(one, add(size, sqrt(add(mul(tau, tau), one))))
     # In a pair with equal products one takes the positive angle and the other the negative one.
@@ -156,7 +156,7 @@ def rotations(squares: Value, product: Value, partner: Value) -> Turn:
 def turned(a: Value, turn: Turn) -> Array:
     """Every column rotated with its partner. Shapes: [*B, M, N] -> [*B, M, N]."""
     cosine_part = scaled_columns(a, as_dtype_of(turn.d, a))
-    sine_part = scaled_columns(taken(a, -1, turn.partner), turn.s)
+    sine_part = scaled_columns(elements_in_order(a, -1, turn.partner), turn.s)
     return sub(a, add(cosine_part, sine_part))
 
 

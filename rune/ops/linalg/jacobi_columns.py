@@ -51,7 +51,7 @@ def _round(round: Value, was_far: Value, work: Value, *basis: Value) -> list[Arr
     shape = type_of(work).shape
     partner = jacobi.partners(round, shape[-1])
     squares = jacobi.squared_column_lengths(work)
-    product = reduce_sum(mul(conjugate(work), jacobi.taken(work, -1, partner)), axes=(len(shape) - 2,))
+    product = reduce_sum(mul(conjugate(work), jacobi.elements_in_order(work, -1, partner)), axes=(len(shape) - 2,))
     turn = jacobi.rotations(squares, product, partner)
     matrices = [jacobi.turned(x, turn) for x in (work, *basis)]
     far = _is_far(squares, product, partner, shape[-2])
@@ -65,7 +65,7 @@ def _is_far(squares: Value, product: Value, partner: Value, m: Size) -> Array:
     lengths = sqrt(squares)
     unit = number(np.finfo(type_of(squares).dtype).eps, squares)
     limit = mul(unit, sqrt(size_value(m, type_of(squares).dtype)))
-    far = gt(abs(product), mul(limit, mul(lengths, jacobi.taken(lengths, -1, partner))))
+    far = gt(abs(product), mul(limit, mul(lengths, jacobi.elements_in_order(lengths, -1, partner))))
     place = iota(shape=type_of(far).shape, axis=type_of(far).ndim - 1, dtype=dtypes.i32)
     partners = broadcast(partner, shape=type_of(far).shape, axes=(type_of(far).ndim - 1,))
     return logical_and(far, ne(place, partners))

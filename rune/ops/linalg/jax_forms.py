@@ -49,7 +49,7 @@ def triangular_form(triangular_solve: Callable[[], Primitive]) -> Form:
     return Form("left_side", bind)
 
 
-def _whole(name: str, subset_by_index: object) -> None:
+def _require_all(name: str, subset_by_index: object) -> None:
     if subset_by_index is not None:
         raise ArgumentError(
             f"{name}: cannot bind with subset_by_index={subset_by_index} (all are computed)",
@@ -63,7 +63,7 @@ def eigh_form(eigh: Callable[[], Primitive]) -> Form:
     def bind(
         a: Value, *, lower: bool, sort_eigenvalues: bool, subset_by_index: object = None, algorithm: object = None
     ) -> list[Array]:
-        _whole("eigh", subset_by_index)
+        _require_all("eigh", subset_by_index)
         return list(eigh()(a, lower=lower, vectors=True))[::-1]
 
     return Form("sort_eigenvalues", bind)
@@ -75,7 +75,7 @@ def svd_form(svd: Callable[[], Primitive]) -> Form:
     def bind(
         a: Value, *, full_matrices: bool, compute_uv: bool, subset_by_index: object = None, algorithm: object = None
     ) -> list[Array]:
-        _whole("svd", subset_by_index)
+        _require_all("svd", subset_by_index)
         outs = svd()(a, full_matrices=full_matrices, vectors=compute_uv)
         return [outs[1], outs[0], outs[2]] if compute_uv else list(outs)
 

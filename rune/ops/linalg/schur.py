@@ -33,7 +33,7 @@ from rune.ops.arithmetic import add, cast, div, mul, ne, neg, select, sub
 from rune.ops.complex_numbers import complex_dtype, is_complex
 from rune.ops.creation import stop_gradient
 from rune.ops.linalg.blocks import beside_diagonal, shifted, triangular_form
-from rune.ops.linalg.hessenberg import moved
+from rune.ops.linalg.hessenberg import form_tangent
 from rune.ops.linalg.schur_numpy import schur_form
 from rune.ops.linalg.sylvester import sylvester, under_blocks
 from rune.ops.matrix_helpers import (
@@ -92,10 +92,10 @@ def _turn(t: Value, inside: Value) -> tuple[Array, Array]:
     factors = neg(form), z, form, z
     below = sylvester(neg(t), t, *factors, inside, transposed=False, below=True)
     turn = sub(below, adjoint(below))
-    dt = moved(inside, turn, t)
+    dt = form_tangent(inside, turn, t)
     if not is_complex(t):
         block_turn = _turn_of_blocks(t, dt)
-        turn, dt = add(turn, block_turn), moved(dt, block_turn, t)
+        turn, dt = add(turn, block_turn), form_tangent(dt, block_turn, t)
     return turn, select(under_blocks(t), number(0, t), dt)
 
 

@@ -189,8 +189,8 @@ def _jvp(
         return [s], [ds]
     inside = matmul(adjoint(u), image)
     in_u, in_v = _turns(s, inside)
-    du = _moved(u, s, in_u, image, inside, m, k)
-    dv = _moved(v, s, in_v, matmul(adjoint(da), u), adjoint(inside), n, k)
+    du = _vectors_tangent(u, s, in_u, image, inside, m, k)
+    dv = _vectors_tangent(v, s, in_v, matmul(adjoint(da), u), adjoint(inside), n, k)
     du, dv = _with_rest(du, u, full_u), _with_rest(dv, v, adjoint(full_vh))
     return [full_u, s, full_vh], [du, ds, adjoint(dv)]
 
@@ -219,7 +219,7 @@ def _inverse_square_gaps(s: Value) -> Array:
     return div(inverse_gaps(s), select(same, number(1, s), add(first, second)))
 
 
-def _moved(u: Value, s: Value, turn: Value, image: Value, inside: Value, m: Size, k: Size) -> Array:
+def _vectors_tangent(u: Value, s: Value, turn: Value, image: Value, inside: Value, m: Size, k: Size) -> Array:
     """U turn, and the component outside the span of U: (Ȧ V - U X) S⁻¹."""
     within = matmul(u, turn)
     if m == k:

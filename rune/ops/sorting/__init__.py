@@ -66,7 +66,7 @@ def _is_long(x: ArrayType, *_others: ArrayType, **_params: object) -> bool:
     return None in most or math.prod(size for size in most if size is not None) > FEW_COMPARISONS
 
 
-def _moved(tangents: Sequence[Value], positions: Value) -> list[Array | None]:
+def _tangents_at(tangents: Sequence[Value], positions: Value) -> list[Array | None]:
     return [None if t is None else take_last(t, positions) for t in tangents]
 
 
@@ -92,7 +92,7 @@ def _sort_reference(*operands: np.ndarray, num_keys: int) -> tuple[np.ndarray, .
 
 def _sort_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
     *outs, positions = sort(*primals, positions_like(primals[0]), **params)
-    return outs, _moved(tangents, positions)
+    return outs, _tangents_at(tangents, positions)
 
 
 def _sort_batch(batched: Batched, size: Size, *operands: Value, num_keys: int) -> Rules:
@@ -137,7 +137,7 @@ def _top_k_reference(x: np.ndarray, *, k: int) -> tuple[np.ndarray, ...]:
 
 def _top_k_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
     values, positions = top_k(*primals, **params)
-    return [values, positions], [*_moved(tangents, positions), None]
+    return [values, positions], [*_tangents_at(tangents, positions), None]
 
 
 def _top_k_batch(batched: Batched, size: Size, x: Value, *, k: int) -> Rules:

@@ -15,7 +15,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
 from rune.records import dataclass
 from rune.scipy.interpolate.piecewise import points_at, rising_samples, unchecked
-from rune.scipy.special.arguments import reals, seen
+from rune.scipy.special.arguments import concrete, reals
 from rune.typing import ArrayLike
 
 
@@ -70,7 +70,7 @@ class BSpline:
             raise ShapeError(
                 f"BSpline: cannot use coefficients {c.shape} for {t.shape[0] - self.k - 1} basis functions"
             )
-        known = seen(t)
+        known = concrete(t)
         if known is not None and not (known[1:] >= known[:-1]).all():
             raise ArgumentError(f"BSpline: cannot use knots that fall ({t.shape})")
         object.__setattr__(self, "t", t)

@@ -20,7 +20,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
 from rune.records import dataclass
-from rune.scipy.special.arguments import reals, seen
+from rune.scipy.special.arguments import concrete, reals
 from rune.typing import ArrayLike
 
 Curve = TypeVar("Curve")
@@ -140,7 +140,7 @@ tree.register_node(
 
 def require_rising(name: str, x: Array) -> None:
     """Errors: ArgumentError if points of known values do not increase or are not finite."""
-    points = seen(x)
+    points = concrete(x)
     if points is None or (np.all(np.isfinite(points)) and np.all(points[1:] > points[:-1])):
         return
     raise ArgumentError(
@@ -247,7 +247,7 @@ def CubicSpline(
 
 
 def _require_closed(y: Array) -> None:
-    values = seen(y)
+    values = concrete(y)
     # SciPy's 1e-15 in f64: a few roundings between equal values.
     limit = 8 * float(rnp.finfo(y.dtype).eps)
     if values is None or np.allclose(values[0], values[-1], rtol=limit, atol=limit):

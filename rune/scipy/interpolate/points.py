@@ -16,7 +16,7 @@ from rune.ops.promote import promoted
 from rune.records import dataclass
 from rune.scipy.interpolate.bsplines import make_interp_spline
 from rune.scipy.interpolate.piecewise import points_at, require_rising, samples
-from rune.scipy.special.arguments import reals, seen
+from rune.scipy.special.arguments import concrete, reals
 from rune.typing import ArrayLike
 
 _DEGREES = {"slinear": 1, "quadratic": 2, "cubic": 3}
@@ -37,8 +37,8 @@ def interp1d(
     kind:   "linear", "nearest", "previous", "next", "slinear", "quadratic", "cubic".
     fill_value: the value outside x, a pair of values below and above, or "extrapolate".
     assume_sorted: x rises; otherwise it is sorted first.
-    Errors: ShapeError; ArgumentError for an unknown kind, and where a spline is to go through known
-            x of which two are equal.
+    Errors: ShapeError; ArgumentError for an unknown kind, and if a spline is to go through two
+            equal x whose values are known.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import interp1d
@@ -182,7 +182,7 @@ class RegularGridInterpolator:
 
 
 def _is_falling(at: Array) -> bool:
-    points = seen(at)
+    points = concrete(at)
     return points is not None and points.size > 1 and bool((points[1:] < points[:-1]).all())
 
 

@@ -140,12 +140,12 @@ def _remember(pairs: _Pairs, step: Array, change: Array) -> _Pairs:
     is_good = curvature > 0
     safe = rnp.where(is_good, curvature, 1.0)
 
-    def moved(rows: Array, row: Array) -> Array:
+    def appended(rows: Array, row: Array) -> Array:
         return rnp.where(is_good, rnp.concatenate([rows[1:], row[None]]), rows)
 
     scale = rnp.where(is_good, safe / rnp.sum(change * change), pairs.scale)
-    rhos = moved(pairs.rhos, 1.0 / safe)
-    return _Pairs(moved(pairs.steps, step), moved(pairs.changes, change), rhos, scale)
+    rhos = appended(pairs.rhos, 1.0 / safe)
+    return _Pairs(appended(pairs.steps, step), appended(pairs.changes, change), rhos, scale)
 
 
 def _two_loops(gradient: Array, pairs: _Pairs, x: Array) -> Array:

@@ -343,13 +343,13 @@ def spectrogram(
         cut = replace(cut, step=cut.size - cut.size // 8)
     onesided = _is_onesided(y, return_onesided)
     spectra = _pieces(y, cut, detrend, onesided)
-    output = _shown(spectra, cut, scaling, fs, onesided, mode)
+    output = _output(spectra, cut, scaling, fs, onesided, mode)
     place = axis if axis >= 0 else axis - 1
     output = moveaxis(c.swapaxes(output, -1, -2), -2, place)
     return _frequencies(cut, fs, onesided, y), _times(cut, size, fs, y), output
 
 
-def _shown(spectra: Array, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Array:
+def _output(spectra: Array, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Array:
     """The output for `mode`, from transforms [*B, segments, frequencies]."""
     scale = cut.scale(scaling, fs)
     if mode == "psd":

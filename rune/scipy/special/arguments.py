@@ -71,7 +71,7 @@ def points_of(name: str, function: Callable[[Array], Array], *xs: ArrayLike) -> 
     return points if wide == points[0].dtype else [rnp.astype(x, wide) for x in points]
 
 
-def seen(x: ArrayLike) -> np.ndarray | None:
+def concrete(x: ArrayLike) -> np.ndarray | None:
     """The values of `x`, for checks that a traced value passes; None for a traced value."""
     try:
         return np.asarray(x)

@@ -89,7 +89,7 @@ def beta(a: Array, b: Array) -> Array:
     return rnp.where(is_direct, direct, signs * rnp.exp(log_beta(a, b)))
 
 
-def _whole(value: Array, *operands: Array) -> Array:
+def _rounded(value: Array, *operands: Array) -> Array:
     """`value`, rounded if all operands are integers; its derivatives are unchanged."""
     is_whole = rnp.abs(value) < 0.1 / rnp.finfo(value.dtype).eps
     for x in operands:
@@ -123,7 +123,7 @@ def binom(n: Array, k: Array) -> Array:
     signs = _sign(n + 1.0) * _sign(k + 1.0) * _sign(n - k + 1.0)
     is_none = ((k < 0) & (k == rnp.round(k))) | ((n >= 0) & (n == rnp.round(n)) & (k > n))
     far = rnp.where(is_none & (k == rnp.round(k)), 0.0, signs * rnp.exp(logs))
-    number = _whole(rnp.where(is_direct, direct, far), n, k)
+    number = _rounded(rnp.where(is_direct, direct, far), n, k)
     return undefined(rnp.isnan(n) | rnp.isnan(k), number)
 
 
@@ -163,12 +163,12 @@ def perm(N: ArrayLike, k: ArrayLike, exact: bool = False) -> Array:
     n, k = reals("perm", N, k)
     is_good = (k <= n) & (n >= 0) & (k >= 0)
     quotient = poch(rnp.where(is_good, n - k + 1.0, 1.0), rnp.where(is_good, k, 0.0))
-    return rnp.where(is_good, _whole(quotient, n, k), 0.0)
+    return rnp.where(is_good, _rounded(quotient, n, k), 0.0)
 
 
 @partial(elementwise, name="factorial")
 def _factorial(n: Array) -> Array:
-    return rnp.where(n < 0, 0.0, _whole(gamma_function(rnp.where(n < 0, 0.0, n) + 1.0), n))
+    return rnp.where(n < 0, 0.0, _rounded(gamma_function(rnp.where(n < 0, 0.0, n) + 1.0), n))
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:

@@ -45,7 +45,7 @@ from rune.transforms.sharding.laid_out import laid_out
 from rune.tree import TreeDef
 
 if TYPE_CHECKING:
-    from rune.backends.cpu.calls.describe import Kept
+    from rune.backends.cpu.calls.describe import CallRecord
 
 WITHOUT_SEARCH = ("stored", "off")  # values of `rune.configure(search=...)` that search nothing
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; each call tries them all
@@ -89,7 +89,7 @@ class Jitted(Generic[P, R]):
         self._trace_cache.users.add(self)
         self._plain: dict[Hashable, Traced] = {}  # traces of calls with only positional arrays
         self._home = COMMITTED_CPU if device else CPU
-        self._native_calls: tuple[Kept, ...] = ()
+        self._native_calls: tuple[CallRecord, ...] = ()
         named(self, function, "jit")  # type: ignore[arg-type]
 
     @property

@@ -29,7 +29,7 @@ from rune.array import COMMITTED_CPU, CPU, Array, Place
 from rune.backends import Device, cpu
 from rune.backends.cpu.calls import describe
 from rune.backends.cpu.calls.code import Code, Memory
-from rune.backends.cpu.calls.describe import Build, Check, Fetch, Kept, NativeCall, Node, Player, Result
+from rune.backends.cpu.calls.describe import Build, CallRecord, Check, Fetch, NativeCall, Node, Player, Result
 from rune.backends.shared.executor import static_shape
 from rune.backends.shared.protocol import Buffer, Playable
 from rune.core.interpreter import dispatch
@@ -63,7 +63,7 @@ def described(
     out_tree: TreeDef,
     place: Place,
     donations: tuple[int, ...],
-) -> Kept | None:
+) -> CallRecord | None:
     """The description of this call for native code; None if it cannot be described.
 
     donations: the leaves that the call deletes (and has deleted), counting captured values
@@ -92,7 +92,7 @@ def described(
         preparation.code,
         counts.native_runs(),
     )
-    return describe.kept(call)
+    return describe.record_of(call)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from rune.config import Config
 from rune.context import innermost, inside
 from rune.core.types import ArrayType
 from rune.transforms.arguments import function_name, leaf_path
-from rune.transforms.tree_difference import paths, shown
+from rune.transforms.tree_difference import paths, structure_text
 from rune.tree import TreeDef
 
 Key = tuple[Any, tuple[ArrayType, ...], tuple, Any]  # tree, types, static values, configuration
@@ -113,7 +113,7 @@ def _of_trees(old: TreeDef, new: TreeDef) -> str:
     extra = next((path for path in new_paths if path not in old_paths), None)
     # Equal paths in other containers, such as a list for a tuple.
     if missing is None and extra is None:
-        return f"the arguments are {shown(old)} before, {shown(new)} now"
+        return f"the arguments are {structure_text(old)} before, {structure_text(new)} now"
     if missing is None or extra is None:
         return f"{_argument(missing)} is gone" if extra is None else f"{_argument(extra)} is new"
     return f"{_argument(missing)} before, {_argument(extra)} now"

@@ -88,7 +88,7 @@ class _Scale:
         return min(max(WIDTH / len(self.names), NARROWEST), WIDEST)
 
     @property
-    def left(self) -> float:
+    def left_end(self) -> float:
         """The left end of the plot, with room for the first names, which lean to the left."""
         reaches = (_reach(n) - (i + 0.5) * self.column for i, n in enumerate(self.names))
         return max(LEFT, *reaches)
@@ -96,11 +96,11 @@ class _Scale:
     @property
     def right(self) -> float:
         """The right end of the plot."""
-        return self.left + len(self.names) * self.column
+        return self.left_end + len(self.names) * self.column
 
     def x(self, step: int) -> float:
         """The position of a step."""
-        return self.left + (step + 0.5) * self.column
+        return self.left_end + (step + 0.5) * self.column
 
     def y(self, offset: int) -> float:
         """The position of a byte."""
@@ -134,12 +134,12 @@ def _short(name: str) -> str:
 def _axes(scale: _Scale) -> Iterator[str]:
     """The arena's frame, and bytes at its side."""
     yield (
-        f'<rect class="arena" x="{scale.left:.1f}" y="{TOP}" height="{HEIGHT}" '
-        f'width="{scale.right - scale.left:.1f}" fill="none" stroke="currentColor" opacity="0.35"/>'
+        f'<rect class="arena" x="{scale.left_end:.1f}" y="{TOP}" height="{HEIGHT}" '
+        f'width="{scale.right - scale.left_end:.1f}" fill="none" stroke="currentColor" opacity="0.35"/>'
     )
     for offset in sorted({0, scale.arena_bytes // 2, scale.arena_bytes}):
         at = scale.y(offset) + 4
-        yield text(scale.left - 6, at, bytes_text(offset), 'text-anchor="end" opacity="0.75"')
+        yield text(scale.left_end - 6, at, bytes_text(offset), 'text-anchor="end" opacity="0.75"')
 
 
 def _steps(scale: _Scale) -> Iterator[str]:

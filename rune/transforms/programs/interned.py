@@ -18,10 +18,10 @@ def interned(program: Program) -> Program:
     first = _alive.setdefault(program_key(program), program)
     # A jitted program keeps the programs in it alive. In eager code nothing else would keep this
     # one, with its compiled code, until the next call.
-    return first if is_kept() else held(first)
+    return first if is_kept() else long_lived(first)
 
 
 @functools.lru_cache(maxsize=1024)
-def held(program: Program) -> Program:
+def long_lived(program: Program) -> Program:
     """The program, kept alive."""
     return program

@@ -51,7 +51,7 @@ class Region:
         """The axes along which, by their types, the blocks of a spec vary."""
         return NONE.union(spec.all_names()).intersection(self.manual) if self.is_typed else NONE
 
-    def whole(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
+    def array_type(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
         """The type of the array whose blocks have this type."""
         parts = [self.size(spec.names(axis)) for axis in range(type.ndim)]
         blocks = type.with_shape(tuple(d * n for d, n in zip(type.shape, parts, strict=True)))

@@ -139,7 +139,7 @@ class Localize(Interpreter):
         # A callback runs once on all of the data, not once for each device.
         if isinstance(primitive.lower, Host):
             with use(self.parent):
-                return self._whole(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
+                return self._undivided(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
         if primitive.lower is None and primitive.expand is not None:
             # Not in the parent: the operations of the expansion come back here, to be split one by
             # one.
@@ -151,7 +151,7 @@ class Localize(Interpreter):
             letters = letters_of(primitive, [*map(type_of, args)], params)
             # Without letters the operation cannot be split: every device computes everything.
             if letters is None:
-                return self._whole(primitive, args, params)
+                return self._undivided(primitive, args, params)
             blocks = self._by_letters(Computed(primitive, args, params, letters))
             return blocks if primitive.multiple_results else blocks[0]
 
@@ -163,7 +163,7 @@ class Localize(Interpreter):
         program = untyped(program)
         operands = [self.at(a, layout_of(s, type_of(a).ndim)) for a, s in zip(args, in_specs, strict=True)]
         outs = eval_program(program, operands) if region.is_whole else self._with_other_axes(program, operands, region)
-        return [self.block(o, region.whole(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
+        return [self.block(o, region.array_type(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
 
     def _with_other_axes(self, program: Program, operands: Sequence[Value], region: Region) -> list[Value]:
         """The results of a body that may mention the mesh again, for the other axes."""
@@ -212,7 +212,9 @@ class Localize(Interpreter):
             values = [unite(v, axis_name=name) for v in values]
         return values if start is None else [add(start, v) for v in values]
 
-    def _whole(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block | list[Block]:
+    def _undivided(
+        self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
+    ) -> Block | list[Block]:
         outs = primitive(*map(self.everything, args), **params)
         results = outs if primitive.multiple_results else [outs]
         blocks = [self.block(o, type_of(o), PartitionSpec()) for o in results]

@@ -86,7 +86,7 @@ def _type_rule(
 ) -> tuple[ArrayType, ...]:
     blocks = [region.block(t, spec) for t, spec in zip(types, in_specs, strict=True)]
     results = call_rules.type_rule(*blocks, program=program)
-    return tuple(region.whole(t, spec) for t, spec in zip(results, out_specs, strict=True))
+    return tuple(region.array_type(t, spec) for t, spec in zip(results, out_specs, strict=True))
 
 
 def _vary(axes: Sequence[Axes], params: Params) -> Variation:
@@ -112,7 +112,7 @@ def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_sp
 @per_program
 def _localized(program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> Program:
     params = {"program": program, "region": region, "in_specs": in_specs, "out_specs": out_specs}
-    types = [region.whole(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
+    types = [region.array_type(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
     # An interpreter takes equations, so the body is put back into one.
     equation = stage(lambda *args: shard_map_primitive(*args, **params), types, program.name)
     return localized(equation.program, Region(region.mesh, region.mesh.axis_names), in_specs, out_specs)[0]
@@ -226,7 +226,7 @@ def _transpose(
 
 
 def _share(ct: Value | None, copies: int) -> Value | None:
-    """A device's share of the cotangent of a result of which several devices have a copy."""
+    """A device's share of a result's cotangent, if several devices have a copy of the result."""
     return ct if ct is None or copies == 1 else ops.div(ct, literal_like(copies, ct))
 
 

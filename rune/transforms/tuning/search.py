@@ -97,7 +97,7 @@ class Duel:
         return min(times) / min(defaults)
 
     @property
-    def lost(self) -> float:
+    def share_lost(self) -> float:
         """The share of rounds in which the default was not slower."""
         return sum(a >= b for a, b in self.pairs) / len(self.pairs)
 
@@ -257,7 +257,7 @@ def _rounds(
 
 
 def _wins(duel: Duel) -> bool:
-    return len(duel.pairs) >= FEWEST_ROUNDS and duel.ratio <= 1 - MARGIN and duel.lost <= MOST_LOST
+    return len(duel.pairs) >= FEWEST_ROUNDS and duel.ratio <= 1 - MARGIN and duel.share_lost <= MOST_LOST
 
 
 def _times(duel: Duel) -> str:

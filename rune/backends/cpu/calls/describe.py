@@ -1,8 +1,8 @@
 """Cached calls made by native code: their description as words, and the method that makes them.
 
-    NativeCall   one kind of call, as data: its arguments, its code, its results
-    kept(call)   the same for native code: (words, call); the call keeps the words' objects alive
-    method(...)  a method of a class: tries the kept calls of an instance, then a Python function
+    NativeCall       one kind of call, as data: its arguments, its code, its results
+    record_of(call)  the same for native code: (words, call); the call keeps their objects alive
+    method(...)      of a class: tries the recorded calls of an instance, then a Python function
 
 The code (call.py, match.py, results.py) is compiled once per process. It reads the memory of
 Python's and NumPy's objects, so `_host()` checks each offset against real objects. There is no
@@ -35,7 +35,7 @@ from rune.records import dataclass
 MOST_NODES = 4096  # of one call: native code keeps them on the stack
 _NEW_FROM_DESCR = 94  # PyArray_NewFromDescr's index in NumPy's table of functions, part of its ABI
 
-Kept = tuple[bytes, "NativeCall"]
+CallRecord = tuple[bytes, "NativeCall"]
 
 
 class Fetch(IntEnum):
@@ -146,9 +146,9 @@ _HEAD = (
 )
 
 
-def kept(call: NativeCall) -> Kept:
+def record_of(call: NativeCall) -> CallRecord:
     """The words of a call, with the call."""
-    # Objects are words with their ids, which stay valid because the call is kept with the words.
+    # Objects are words with their ids, which stay valid because the record holds the call too.
     tables: list[int] = []
     base = len(_HEAD)
 

@@ -20,7 +20,7 @@ from functools import partial
 from rune.backends.cpu import threads_code
 from rune.backends.cpu.crew import meet, perform
 from rune.backends.cpu.crew.records import GROUP, SEAT, STUCK, TABLE, THREAD
-from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, get, lock, moved, put, unlock, wait, word
+from rune.backends.cpu.crew.words import Spin, at, broadcast, byte, entry, get, lock, put, unlock, wait, word
 from rune.backends.cpu.host_abi import Abi
 from rune.backends.cpu.routines import Code, define, is_null, null, true
 from rune.lowering.codegen.llvm.ir.text import Value
@@ -200,4 +200,4 @@ def _play(system: System, code: Code, self: Value, argv: Value, count: Value) ->
 
 def _data(code: Code, array: Value, abi: Abi) -> Value:
     """The address of a NumPy array's data."""
-    return code.load("ptr", moved(code, array, abi.data))
+    return code.load("ptr", byte(code, array, abi.data))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from rune.backends.cpu.crew.records import MESSAGE, MOVE
-from rune.backends.cpu.crew.words import entry, get, moved
+from rune.backends.cpu.crew.words import byte, entry, get
 from rune.backends.cpu.routines import Code, define, false
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -32,7 +32,7 @@ def _attend(code: Code, message: Value, rows: Value, place: Value) -> None:
     first, size = entry(code, moves, place), code.constant("i64", 8 * MOVE["end"])
 
     def perform(k: Value) -> None:
-        code.tell("void", "perform", moved(code, first, k * size), rows, place)
+        code.tell("void", "perform", byte(code, first, k * size), rows, place)
 
     code.count_up(code.constant("i64", 0), entry(code, counts, place, "i64"), 1, perform)
 
@@ -49,15 +49,15 @@ def _perform(code: Code, move: Value, rows: Value, place: Value) -> None:
 
     zero = code.constant("i64", 0)
     code.count_up(zero, count, 1, find)
-    target = moved(code, entry(code, entry(code, rows, place), field("result")), field("target"))
+    target = byte(code, entry(code, entry(code, rows, place), field("result")), field("target"))
 
     def copy() -> Value:
-        source = moved(code, code.load("ptr", operands), field("origin"))
+        source = byte(code, code.load("ptr", operands), field("origin"))
 
         def outer(a: Value) -> None:
             def inner(b: Value) -> None:
-                to = moved(code, target, a * field("outer_to") + b * field("inner_to"))
-                _copy(code, to, moved(code, source, a * field("outer_from") + b * field("inner_from")), field("bytes"))
+                to = byte(code, target, a * field("outer_to") + b * field("inner_to"))
+                _copy(code, to, byte(code, source, a * field("outer_from") + b * field("inner_from")), field("bytes"))
 
             code.count_up(zero, field("inner"), 1, inner)
 
@@ -71,7 +71,7 @@ def _perform(code: Code, move: Value, rows: Value, place: Value) -> None:
 
     def add_up() -> Value:
         def outer(a: Value) -> None:
-            to = moved(code, target, a * field("outer_to"))
+            to = byte(code, target, a * field("outer_to"))
             code.tell(
                 "void",
                 field("function", "ptr"),
@@ -98,12 +98,12 @@ def _share(code: Code, move: Value, rows: Value, operands: Value, target: Value)
 
     def piece(k: Value) -> None:
         at = k * size
-        to, length = moved(code, target, at), code.ask("i64", "llvm.umin.i64", size, bytes - at)
+        to, length = byte(code, target, at), code.ask("i64", "llvm.umin.i64", size, bytes - at)
         code.tell("void", field("function", "ptr"), operands, origin + at, to, length)
 
         def give(receiver: Value) -> None:
             row = entry(code, rows, entry(code, field("sources", "ptr"), receiver, "i64"))
-            result = moved(code, entry(code, row, field("result")), origin + at)
+            result = byte(code, entry(code, row, field("result")), origin + at)
             # The sum was written to this place's own result.
             code.either(result.compare("ne", to), lambda: _copy(code, result, to, length))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler
-from rune.backends.cpu.crew.words import moved
+from rune.backends.cpu.crew.words import byte
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -48,14 +48,14 @@ def _code(kind: str, scalar: str, count: int) -> compiler.Code:
 def _combine(
     kind: str, scalar: str, count: int, code: Code, operands: Value, origin: Value, target: Value, bytes: Value
 ) -> None:
-    starts = [moved(code, _operand(code, operands, k), origin) for k in range(count)]
+    starts = [byte(code, _operand(code, operands, k), origin) for k in range(count)]
     size, width = _BYTES[scalar], compiler.machine().vector_bytes
     dense = bytes.binary("and", -width)
 
     def step(type: str, at: Value) -> None:
         # Aligned to elements only: a part of an array may begin at any of them.
-        values = [code.load(type, moved(code, start, at), size) for start in starts]
-        code.store(in_tree(partial(_pair, kind), values), moved(code, target, at), size)
+        values = [code.load(type, byte(code, start, at), size) for start in starts]
+        code.store(in_tree(partial(_pair, kind), values), byte(code, target, at), size)
 
     code.count_up(code.constant("i64", 0), dense, width, partial(step, f"<{width // size} x {scalar}>"))
     code.count_up(dense, bytes, size, partial(step, scalar))

@@ -39,7 +39,8 @@ def entry(code: Code, row: Value, number: Value, type: str = "ptr") -> Value:
     return code.load(type, code.item(row, "i64", number))
 
 
-def moved(code: Code, pointer: Value, bytes: Value | int) -> Value:
+def byte(code: Code, pointer: Value, bytes: Value | int) -> Value:
+    """The address that lies so many bytes further on."""
     return code.item(pointer, "i8", bytes)
 
 

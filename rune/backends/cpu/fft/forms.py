@@ -214,7 +214,7 @@ def _places(make: Maker, arrays: Sequence[Value], first: Value, step: int) -> tu
     return Place(real, imag, number), Place(out_real, out_imag, number)
 
 
-def _moved(make: Maker, place: Place, elements: Value) -> Place:
+def _place_after(make: Maker, place: Place, elements: Value) -> Place:
     """The place `elements` further on."""
     return Place(make.at(place.real, elements), make.at(place.imag, elements), place.step)
 
@@ -284,7 +284,7 @@ def _lines(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
             at = first + lane
             start = at.binary("udiv", inner) * (n * inner) + at.binary("urem", inner)
             place = _places(make, arrays, start, inner)[side]
-            _move(routine, piece, place, _moved(make, scratch, lane), n)
+            _move(routine, piece, place, _place_after(make, scratch, lane), n)
 
         make.each(count, lambda lane: line("gather_line", 0, work[0], lane))
         routine.transform(n, work[0], work[2], (work[1], work[0]))
@@ -359,11 +359,11 @@ def _halves(routine: Routine, form: Form, arrays: Sequence[Value], between: Plac
     def down(group: Value) -> None:
         first = starts(group, columns)
         source, _ = _places(make, arrays, first, columns)
-        routine.transform(rows, source, _moved(make, between, first), work)
+        routine.transform(rows, source, _place_after(make, between, first), work)
 
     def along(group: Value) -> None:
         first = starts(group, rows)
-        source = _moved(make, between, first * between.step)
+        source = _place_after(make, between, first * between.step)
         _, target = _places(make, arrays, first, rows)
         # The product with the table is made while rows are transposed to lanes, in one pass.
         row, length = make.at(turns, first * columns), make.number(columns)

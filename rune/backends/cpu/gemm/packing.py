@@ -106,7 +106,7 @@ def chunk_function(shape: Shape) -> str:
     b, at, to = make.pointers("b at to")
     step, depth, count = make.sizes("step depth count")
 
-    def whole() -> None:
+    def full() -> None:
         def row(p: Value) -> None:
             make.put(make.vector(make.at(b, word(make, at, p))), make.at(to, p * step))
 
@@ -119,7 +119,7 @@ def chunk_function(shape: Shape) -> str:
 
         make.each(depth, row)
 
-    make.writer.either(count.equals(shape.lanes), whole, part)
+    make.writer.either(count.equals(shape.lanes), full, part)
     return make.text("chunk(ptr %b, ptr %at, ptr %to, i64 %step, i64 %depth, i64 %count)")
 
 
@@ -317,12 +317,12 @@ def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:
     full = length.binary("udiv", lanes)
     remainder = length - full * lanes
 
-    def whole(c: Value) -> None:
+    def vector(c: Value) -> None:
         make.put(make.vector(make.at(take, c * lanes)), make.at(put, c * lanes))
 
     def part() -> None:
         offset = full * lanes
         make.put_some(make.vector(make.at(take, offset), remainder), make.at(put, offset), remainder)
 
-    make.each(full, whole)
+    make.each(full, vector)
     make.writer.either(remainder > 0, part)

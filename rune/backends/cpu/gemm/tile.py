@@ -278,15 +278,15 @@ def _put_sum(make: Maker, value: Value, at: Value, is_last: bool, adds: bool) ->
     """Store a vector of sums to C, or add it to C; of the last one only `tail` lanes."""
     (tail,) = make.sizes("tail")
 
-    def whole() -> None:
+    def full() -> None:
         make.put(make.vector(at) + value if adds else value, at)
 
     def part() -> None:
         make.put_some(make.vector(at, tail) + value if adds else value, at, tail)
 
     if not is_last:
-        whole()
+        full()
     elif make.shape.masked:
         part()
     else:
-        make.writer.either(tail.equals(make.shape.lanes), whole, part)
+        make.writer.either(tail.equals(make.shape.lanes), full, part)

@@ -138,7 +138,7 @@ def _work_of_eigh(spectrum: Spectrum) -> Work:
     # jobz, uplo, n, a, lda, w, work, lwork, (rwork, lrwork,) iwork, liwork, info. A length of -1
     # asks for the lengths, which are then in the first elements.
     _ask(spectrum, [*letters, order, number, order, real, number, question, *reals, integers, question, info])
-    return Work(_whole(number), _whole(real) if is_complex else 1, int(integers[0]))
+    return Work(_work_size(number), _work_size(real) if is_complex else 1, int(integers[0]))
 
 
 def _work_of_svd(spectrum: Spectrum) -> Work:
@@ -151,7 +151,7 @@ def _work_of_svd(spectrum: Spectrum) -> Work:
     reals = [real] if is_complex else []
     _ask(spectrum, [bytes([job_of(spectrum)]), *matrices, number, _integer(-1), *reals, integers, info])
     most = max(5 * least**2 + 7 * least, 2 * max(height[0], width[0]) * least + 2 * least**2 + least)
-    return Work(_whole(number), int(most) if is_complex else 1, 8 * least)
+    return Work(_work_size(number), int(most) if is_complex else 1, 8 * least)
 
 
 def _answers(spectrum: Spectrum) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -175,7 +175,7 @@ def _ask(spectrum: Spectrum, arguments: Sequence[bytes | np.ndarray]) -> None:
     function(*values, *[1] * letters)
 
 
-def _whole(answer: np.ndarray) -> int:
+def _work_size(answer: np.ndarray) -> int:
     # f32 represents it exactly: sides are at most 512 (spectra.MOST), so it is less than 2^24.
     return max(1, int(np.real(answer)[0]))
 

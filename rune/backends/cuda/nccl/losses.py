@@ -63,14 +63,14 @@ class Exchange:
                 try:
                     has_ended()
                 except DeviceError as error:
-                    raise self._lost(f"{other.target.name}, which it waits for in a collective, is lost") from error
+                    raise self._lose(f"{other.target.name}, which it waits for in a collective, is lost") from error
         try:
             for clique in self.cliques:
                 clique.check()
         except Refused as error:
-            raise self._lost(f"a collective that it waits for has failed: {error}") from error
+            raise self._lose(f"a collective that it waits for has failed: {error}") from error
 
-    def _lost(self, why: str) -> DeviceError:
+    def _lose(self, why: str) -> DeviceError:
         """Mark the waiting devices as lost, and abort their collectives."""
         # Before the abort, which ends their markers.
         waiting = [d for d in self.devices if d.loss is None and not self.has_ended(d)]

@@ -271,7 +271,7 @@ class Expressions(Shared):
         if dtype == dtypes.u64:
             return wide.operation(op.name, args)
         if all(isinstance(a, Const) for a in op.args):
-            args[0] = self._kept(args[0], dtype)  # WGSL refuses constant expressions that overflow
+            args[0] = self._rounding_fence(args[0], dtype)  # WGSL refuses constant expressions that overflow
         if self.native.lacks(op.name, dtype):
             name = function_name(op.name, self.native.register(op.name, dtype))
             text = f"rune_{name}({', '.join(map(bare, args))})"
@@ -280,7 +280,7 @@ class Expressions(Shared):
         is_closed = dtype in ROWS[op.name].closed_dtypes or op.name in COMPARISONS
         return text if is_closed else _wrap(text, dtype)
 
-    def _kept(self, text: str, dtype: np.dtype) -> str:
+    def _rounding_fence(self, text: str, dtype: np.dtype) -> str:
         register = self.register(dtype)
         return f"rune_pin({text})" if register == "f32" else f"rune_keep_{register}({text})"
 

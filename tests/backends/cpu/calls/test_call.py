@@ -74,7 +74,7 @@ def call_of(**changes: Any) -> NativeCall:
 
 
 def test_words_lead_to_the_memory_that_is_wanted():
-    words, call = describe.kept(call_of())
+    words, call = describe.record_of(call_of())
     numbers = struct.unpack(f"{len(words) // 8}q", words)
     head = dict(zip(describe._HEAD, numbers, strict=False))
 
