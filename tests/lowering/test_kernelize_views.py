@@ -13,7 +13,7 @@ import re
 import pytest
 
 from rune import dtypes, ops
-from rune.lowering.kernelize import kernelize
+from rune.lowering.kernelize import kernelize, views
 from rune.lowering.kernels import Write
 from rune.lowering.kernels_text import to_text
 from rune.lowering.stages import stages
@@ -260,3 +260,24 @@ def test_a_window_read_where_it_was_written_needs_no_condition():
     plan = stages(program, PLAIN, check=True).plan
 
     agree(evaluate(program, args), run_plan(plan, args), 1e-6)
+
+
+def test_what_a_view_shows_at_one_place_is_resolved_once_for_all_kernels(monkeypatch):
+    resolve, requests = views.resolve, []
+
+    def counted(equation, indices):
+        requests.append((equation.results[0], indices))
+        return resolve(equation, indices)
+
+    def sums_of_updates(x, part, i):
+        total = x
+        for _ in range(5):
+            x = ops.dynamic_update_slice(x, part, i)
+            total = ops.add(total, ops.cumsum(x, axis=0, reverse=False))
+        return total
+
+    monkeypatch.setattr(views, "resolve", counted)
+    kernelize(program_of(sums_of_updates, f32(7), f32(3), i32()), PLAIN)
+
+    assert len(requests) > 5
+    assert len(requests) == len(set(requests))

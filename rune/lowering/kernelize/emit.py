@@ -28,7 +28,7 @@ from rune.errors import MissingRule
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, of_size
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernelize.roots import dot_operands, reduced_sizes
-from rune.lowering.kernelize.views import Indices, Resolution, comparisons, rename, resolve
+from rune.lowering.kernelize.views import Indices, Resolution, Views, comparisons, rename
 from rune.lowering.kernels import Axis, Buffer, Reduce, Statement
 from rune.ops.family import wide
 from rune.records import dataclass
@@ -70,6 +70,7 @@ class Emitter:
     definitions: Mapping[Var, Equation]
     stored_values: frozenset[Var]
     uses: Mapping[Var, int]
+    views: Views
     body: list[Statement] = field(default_factory=list)
     inputs: dict[Var, Buffer] = field(default_factory=dict)
     outputs: dict[Var, Buffer] = field(default_factory=dict)
@@ -82,7 +83,6 @@ class Emitter:
     locals: tuple[dict[Expr, str], dict[Expr, str]] = field(default_factory=lambda: ({}, {}))
     inner_locals: set[str] = field(default_factory=set)
     reserved_names: frozenset[str] = frozenset()  # names of symbolic sizes
-    resolutions: dict[tuple[Var, Indices], Resolution] = field(default_factory=dict)  # of views
     names: int = 0
 
     # --- levels and names --------------------------------------------------------------------
@@ -258,7 +258,7 @@ class Emitter:
             return []  # a score requests its operands itself, in a scope of its own
         if not isinstance(equation.primitive.lower, View):
             return [(a, indices if a.type.shape else (), guard) for a in equation.operands if isinstance(a, Var)]
-        resolution = self.resolution(equation, indices)
+        resolution = self.views.at(equation, indices)
         # Integers first: the indices of the pieces are written with their names.
         elements = [need for piece in resolution.pieces for need in self.element_needs(equation, piece, guard)]
         if any(self.find(need) is None for need in elements):
@@ -266,13 +266,6 @@ class Emitter:
         return [
             (atom, at, where) for atom, at, where in self.parts(equation, resolution, guard) if isinstance(atom, Var)
         ]
-
-    def resolution(self, equation: Equation, indices: Indices) -> Resolution:
-        """What a view shows; remembered, since it is needed before its operands and after them."""
-        key = equation.results[0], indices
-        if key not in self.resolutions:
-            self.resolutions[key] = resolve(equation, indices)
-        return self.resolutions[key]
 
     def element_needs(self, equation: Equation, piece: Piece, guard: Expr | None) -> list[Key]:
         """The integers that a piece reads from operands."""
@@ -286,7 +279,7 @@ class Emitter:
         dtype = var.type.dtype
         match equation.primitive.lower:
             case View():
-                return self.view(equation, self.resolution(equation, indices), guard)
+                return self.view(equation, self.views.at(equation, indices), guard)
             case Contraction():
                 return self.score(equation, indices, guard)
             case Position(rule=rule):

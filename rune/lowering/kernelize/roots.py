@@ -24,7 +24,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine
 from rune.lowering.kernelize.scores import Sink
 from rune.lowering.kernelize.stored import Storage, memory_operands
-from rune.lowering.kernelize.views import Indices, breakpoints, rename, resolve
+from rune.lowering.kernelize.views import Indices, Resolution, Show, breakpoints, rename, resolve
 from rune.ops.branch import is_control
 from rune.ops.contraction import free_axes
 from rune.records import dataclass
@@ -156,7 +156,7 @@ def starts(equation: Equation, kind: Kind, indices: Indices, storage: Storage) -
             read = memory_operands(equation, storage.definitions)
             return [(a, axis_symbols(a.type.shape, "j")) for a in read]
         case Kind.MAP:
-            return list(needs(equation, indices, itertools.count()))
+            return list(needs(equation, indices, itertools.count(), storage.views.at))
 
 
 def stream_operands(sink: Sink, indices: Indices, along: Indices | None) -> list[Request]:
@@ -174,7 +174,7 @@ def stream_operands(sink: Sink, indices: Indices, along: Indices | None) -> list
     return [requests[sink.operand], requests[1 - sink.operand]]
 
 
-def needs(equation: Equation, indices: Indices, fresh: Iterator[int]) -> Iterator[Request]:
+def needs(equation: Equation, indices: Indices, fresh: Iterator[int], show: Show) -> Iterator[Request]:
     """What one element of an equation requests."""
     if isinstance(equation.primitive.lower, Contraction):
         # A score: it is computed where it is needed.
@@ -184,7 +184,7 @@ def needs(equation: Equation, indices: Indices, fresh: Iterator[int]) -> Iterato
         for operand in equation.operands:
             yield operand, indices if operand.type.shape else ()
         return
-    resolution = resolve(equation, indices)
+    resolution = show(equation, indices)
     for piece in resolution.pieces:
         yield from _piece_needs(equation, piece, fresh)
     if resolution.fill is not None:
@@ -218,14 +218,13 @@ def _walk(requests: list[Request], storage: Storage, cuts: dict[Dim, set[Size]])
             reads.setdefault(atom, {})[indices] = None
             continue
         if cuts and isinstance(equation.primitive.lower, View):
-            gather_cuts(equation, indices, cuts)
-        pending.extend(needs(equation, indices, fresh))
+            gather_cuts(storage.views.at(equation, indices), equation, cuts)
+        pending.extend(needs(equation, indices, fresh, storage.views.at))
     return reads
 
 
-def gather_cuts(equation: Equation, indices: Indices, cuts: dict[Dim, set[Size]]) -> None:
+def gather_cuts(resolution: Resolution, equation: Equation, cuts: dict[Dim, set[Size]]) -> None:
     """Add the breakpoints of a view's conditions that depend on a single axis."""
-    resolution = resolve(equation, indices)
     # Integers read from memory have no value yet when a kernel starts.
     known = {s for a in equation.operands for d in a.type.shape for s in dims.symbols(d)}
     for bounds in (b for piece in resolution.pieces for b in piece.where):
@@ -284,7 +283,7 @@ def analyse(
     # Only a mapped root can be divided: every other kind combines or orders its elements.
     cuts: dict[Dim, set[Size]] = {s: set() for s in symbols if kind is Kind.MAP and isinstance(s, Dim)}
     if cuts and sizes is None and isinstance(equation.primitive.lower, View):
-        gather_cuts(equation, indices, cuts)
+        gather_cuts(storage.views.at(equation, indices), equation, cuts)
     # Within a range every condition on its axes is decided, so it is not divided again.
     reads = _walk(starts(equation, kind, indices, storage), storage, cuts if sizes is None else {})
     work = cost.count(shape)

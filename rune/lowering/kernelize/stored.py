@@ -27,6 +27,7 @@ from rune.lowering.kernelize.loop_reads import is_computed_where_read, loop_read
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.scores import Sink
 from rune.lowering.kernelize.tracing import same_elements
+from rune.lowering.kernelize.views import Views
 from rune.ops.branch import is_control
 from rune.ops.loop import put_row
 from rune.ops.memory import in_memory
@@ -50,6 +51,7 @@ class Storage:
     recomputed_values: frozenset[Var] = frozenset()  # scores, and values computed from them: never stored
     sinks: Mapping[Var, Sink] = field(default_factory=dict)  # sums of scores in streams
     degrees: Mapping[Var, int] = field(default_factory=dict)  # of these in their peaks
+    views: Views = field(default_factory=Views, compare=False)
 
     def is_in_memory(self, var: Var) -> bool:
         """Whether readers find the value in memory: it is an input, or stored."""

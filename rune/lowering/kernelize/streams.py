@@ -41,7 +41,7 @@ from rune.lowering.kernelize.reciprocals import multiply_by_reciprocals
 from rune.lowering.kernelize.roots import Request, axis_symbols, needs
 from rune.lowering.kernelize.scores import Component, Sink, find_components, is_mapped
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
-from rune.lowering.kernelize.views import Indices
+from rune.lowering.kernelize.views import Indices, resolve
 from rune.lowering.simplify.eliminate_dead import eliminate_dead
 from rune.ops.arithmetic import add, div, mul, neg, select, sub
 from rune.ops.transcendental import exp
@@ -290,7 +290,7 @@ def _reads(request: Request, stops: frozenset[Var], definitions: Definitions) ->
         if atom in stops:
             reads.setdefault(atom, set()).add(indices)
         elif equation is not None and is_mapped(equation):
-            pending += needs(equation, indices, fresh)
+            pending += needs(equation, indices, fresh, resolve)
     return {v: frozenset(places) for v, places in reads.items()}
 
 

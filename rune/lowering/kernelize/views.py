@@ -7,14 +7,16 @@ that remain must be computed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import field, replace
 
 from rune.core.lower import Bounds, Element, Piece, Source, View
-from rune.core.program import Equation, Literal
+from rune.core.program import Equation, Literal, Var
 from rune.dims import Dim, Size, at_most, less, substitute, symbol, symbols
 from rune.records import dataclass
 
 Indices = tuple[Size, ...]
+Show = Callable[[Equation, Indices], "Resolution"]  # `resolve`, or `Views.at`, which remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,25 @@ def resolve(equation: Equation, indices: Indices) -> Resolution:
         pieces = tuple(_with_literals(p, equation) for p in source.pieces)
         source = replace(source, pieces=pieces)
     return simplify(source)
+
+
+@dataclass(slots=True)
+class Views:
+    """The resolutions of a program's views, remembered while it becomes kernels.
+
+    Every root walks through the views before it, and each kernel that computes them walks there
+    again: in a long chain of updates nine of ten requests are repeated.
+    """
+
+    resolutions: dict[tuple[Var, Indices], Resolution] = field(default_factory=dict)
+
+    def at(self, equation: Equation, indices: Indices) -> Resolution:
+        """What `equation`, a view, shows at `indices`."""
+        key = equation.results[0], indices
+        resolution = self.resolutions.get(key)
+        if resolution is None:
+            resolution = self.resolutions[key] = resolve(equation, indices)
+        return resolution
 
 
 def _with_literals(piece: Piece, equation: Equation) -> Piece:
@@ -132,4 +153,4 @@ def _mentions(x: Size, name: str) -> bool:
     return any(s.name == name for s in symbols(x))
 
 
-__all__ = ["Element", "Resolution", "breakpoints", "comparisons", "rename", "resolve", "simplify"]
+__all__ = ["Element", "Resolution", "Show", "Views", "breakpoints", "comparisons", "rename", "resolve", "simplify"]

@@ -326,7 +326,8 @@ def write_kernel(
     scratch, recomputed_values = _place(state, group, roots, outputs, target)
     # A copy of the set for every kernel would make kernelize quadratic.
     in_memory = storage.values - recomputed_values if recomputed_values else storage.values
-    emit = Emitter(storage.definitions, in_memory, storage.uses, outputs=outputs, reserved_names=reserved_names)
+    values = storage.definitions, in_memory, storage.uses, storage.views
+    emit = Emitter(*values, outputs=outputs, reserved_names=reserved_names)
     domain = tuple(Axis(_free(f"i{k}", reserved_names), size) for k, size in enumerate(group.domain))
     symbols = tuple(map(axis_symbol, domain))
     writer = _Writer(state, storage, group, emit, domain, scratch, symbols)

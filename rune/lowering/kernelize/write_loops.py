@@ -120,6 +120,7 @@ class _Elements:
             self.storage.definitions,
             self.storage.values,
             self.storage.uses,
+            self.storage.views,
             inputs=self.inputs,
             reserved_names=self.reserved_names,
             names=self.names,
