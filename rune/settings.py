@@ -32,6 +32,8 @@ def configure(**changes: Any) -> Setting[Config]:
     wide_dtypes:   "honoured"; "truncated": explicit 64 bits mean 32 unless x64 is set, as in JAX
     python_integers: "checked"; "wrapped": a dtype that is too narrow drops upper bits, as in JAX
     bools_select:  False times a float is 0 in arrays, even if the float is NaN, as in XLA
+    callback_errors: "unchanged"; "quoted": an error in a callback is raised as a RuntimeError that
+                   quotes it and where it occurred, as in JAX
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
     check_keys:    using a random key twice is an error
     check_leaks:   keeping a traced value after its transformation is an error
