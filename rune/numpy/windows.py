@@ -37,9 +37,9 @@ def _positions(name: str, M: Any) -> tuple[Array, Size]:
 
 
 def _whole(name: str, M: Any) -> Any:
-    """A number of points as an integer: floats lose their fraction, as in JAX."""
+    """A number of points as an integer: floats lose their fraction, as in JAX, and True is 1."""
     number = M.item() if type(M) is Array and M.ndim == 0 else M
-    if not isinstance(number, float | np.floating):
+    if not isinstance(number, bool | np.bool_ | float | np.floating):
         return M
     if not math.isfinite(number):
         raise ArgumentError(f"{name}: cannot use {M!r} as a number of points (a finite number required)")

@@ -23,13 +23,19 @@ WINDOWS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-@pytest.mark.parametrize("points", [7.0, 7.9, np.float32(7.5), np.float16(7.5), "array", 0.9, -0.5, 1.5])
+@pytest.mark.parametrize(
+    "points", [7.0, 7.9, np.float32(7.5), np.float16(7.5), "array", True, np.True_, 0.9, -0.5, 1.5]
+)
 def test_a_fraction_of_a_number_of_points_does_not_count(name: str, points: Any):
     count = rnp.array(7.75) if points == "array" else points
 
     window = WINDOWS[name](count)
 
     np.testing.assert_array_equal(window, WINDOWS[name](int(count)))
+
+
+def test_an_array_that_is_true_is_one_point():
+    assert rnp.hanning(rnp.array(True)).tolist() == [1]
 
 
 def test_a_fraction_does_not_count_in_calls_that_are_often_made():
