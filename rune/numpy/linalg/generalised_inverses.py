@@ -30,7 +30,6 @@ from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
 
-
 # The solution, residuals, rank and singular values: a tuple in JAX, whose leaves have no names.
 Fit = tuple[Array, Array, Array, Any]
 
