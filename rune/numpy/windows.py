@@ -51,11 +51,11 @@ _SHAPE = """Shapes: M points -> [M]; a fraction of M does not count. Types: f32.
     Source: Harris 1978, Proc. IEEE 66(1)."""
 
 
-def _cosines(name: str, doc: str, *weights: float) -> Callable[[int], Array]:
+def _cosines(name: str, doc: str, *weights: float) -> Callable[[ArrayLike], Array]:
     """The window that is a sum of cosines, sum_k (-1)^k weights[k] cos(2πkn/(M-1))."""
 
     @tiered
-    def window(M: int) -> Any:
+    def window(M: ArrayLike) -> Any:
         n, size = _positions(name, M)
         if size < 2:
             return n + 1

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from rune import config
 from rune.array import CPU, Array, Place
 from rune.config import Config
-from rune.core.program import Atom, Program
+from rune.core.program import Atom, Equation, Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.sharding import Mesh, PartitionSpec
@@ -170,7 +170,9 @@ def _wordings(program: Program, mesh: Mesh, places: Sequence[Place]) -> list[lis
     """
     _, is_read = of_results(program, (True,) * len(program.outputs))
     first = next(((v, p) for v, p, read in zip(program.inputs, places, is_read, strict=True) if read), None)
-    constraints = {e.results[0]: e for e in program.equations if e.primitive is sharding_constraint}
+    constraints: dict[Atom, Equation] = {
+        e.results[0]: e for e in program.equations if e.primitive is sharding_constraint
+    }
     wordings: list[list[PartitionSpec]] = []
     for atom in program.outputs:
         equation = constraints.get(atom)
@@ -183,8 +185,9 @@ def _wordings(program: Program, mesh: Mesh, places: Sequence[Place]) -> list[lis
 
 def _spec_of_place(mesh: Mesh, place: Place) -> list[PartitionSpec]:
     """The spec of arguments that are committed to this mesh."""
-    is_there = place.committed and isinstance(place.device, Spread) and place.device.sharding.mesh == mesh
-    return [place.device.sharding.spec] if is_there else []
+    if place.committed and isinstance(place.device, Spread) and place.device.sharding.mesh == mesh:
+        return [place.device.sharding.spec]
+    return []
 
 
 def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> PartitionSpec:
