@@ -30,17 +30,17 @@ _NEAR = 20.0  # the power series below, the asymptotic one above
 _POWERS, _RECIPROCALS = 48, 24  # terms: the next ones are below 1e-16 of the sum
 
 
-def _positions(name: str, M: Any) -> tuple[Array, Size]:
+def _positions(name: str, M: ArrayLike) -> tuple[Array, Size]:
     """0, 1, … M-1 as floats, and M; a window of no points is empty."""
-    size = static_size(name, "a number of points", _whole(name, M))
+    size = _count(name, M)
     return (zeros(0), 0) if size < 1 else (arange(size, dtype=float), size)
 
 
-def _whole(name: str, M: Any) -> Any:
-    """A number of points as an integer: floats lose their fraction, as in JAX, and True is 1."""
-    number = M.item() if type(M) is Array and M.ndim == 0 else M
+def _count(name: str, M: Any) -> Size:
+    """A number of points as a size: floats lose their fraction, as in JAX, and True is 1."""
+    number: Any = M.item() if type(M) is Array and M.ndim == 0 else M
     if not isinstance(number, bool | np.bool_ | float | np.floating):
-        return M
+        return static_size(name, "a number of points", number)
     if not math.isfinite(number):
         raise ArgumentError(f"{name}: cannot use {M!r} as a number of points (a finite number required)")
     return int(number)
