@@ -39,6 +39,7 @@ class Config:
     wide_dtypes: str = "honoured"  # "truncated": an explicit 64-bit dtype means 32 bits unless x64
     python_integers: str = "checked"  # "wrapped": integers out of the dtype's range wrap around
     bools_select: bool = False  # False times a float is 0 in arrays, even if the float is NaN
+    callback_errors: str = "unchanged"  # "quoted": a RuntimeError that quotes the error, as XLA's
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     rank_promotion: str = "allow"  # "warn", "raise": if operands of different ranks broadcast
     log_compiles: bool = False  # log traces and compilations to the logger "rune"
@@ -56,6 +57,7 @@ class Config:
 
 WIDE_DTYPES = ("honoured", "truncated")
 PYTHON_INTEGERS = ("checked", "wrapped")
+CALLBACK_ERRORS = ("unchanged", "quoted")
 PROMOTIONS = ("standard", "strict")
 RANK_PROMOTIONS = ("allow", "warn", "raise")
 SYMBOLIC = ("declared", "auto")
@@ -64,6 +66,7 @@ _LEAST = {"cpu_devices": 1}  # 0 for other integers
 _CHOICES = {
     "wide_dtypes": WIDE_DTYPES,
     "python_integers": PYTHON_INTEGERS,
+    "callback_errors": CALLBACK_ERRORS,
     "promotion": PROMOTIONS,
     "rank_promotion": RANK_PROMOTIONS,
     "symbolic": SYMBOLIC,

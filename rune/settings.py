@@ -32,11 +32,11 @@ def configure(**changes: Any) -> Setting[Config]:
     wide_dtypes:   "honoured"; "truncated": explicit 64 bits mean 32 unless x64 is set, as in JAX
     python_integers: "checked"; "wrapped": a dtype that is too narrow drops upper bits, as in JAX
     bools_select:  False times a float is 0 in arrays, even if the float is NaN, as in XLA
+    callback_errors: "unchanged"; "quoted": a RuntimeError quotes what a callback raised, as in JAX
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
     check_keys:    using a random key twice is an error
     check_leaks:   keeping a traced value after its transformation is an error
-    disable_jit:   jitted functions, branches and loops run as plain Python, so that prints and
-                   debuggers see values
+    disable_jit:   jitted functions, branches and loops run in Python: debuggers see values
     log_compiles:  log each trace and each compilation to the logger "rune"
     check_stages:  check every stage of compiling
     profile:       programs report the time of each step (rune.debug.profile collects it)

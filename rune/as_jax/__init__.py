@@ -25,7 +25,9 @@ from rune.as_jax import flags, missing_modules, stand_ins
 from rune.errors import ArgumentError
 
 # The settings in which JAX differs, for the process; `with SETTINGS:` confines them to a block.
-SETTINGS = config.setting(wide_dtypes="truncated", python_integers="wrapped", bools_select=True, xla_flags=True)
+SETTINGS = config.setting(
+    wide_dtypes="truncated", python_integers="wrapped", bools_select=True, callback_errors="quoted", xla_flags=True
+)
 _PACKAGES = ("jaxlib", "jax")
 _HERE = Path(__file__).parent
 

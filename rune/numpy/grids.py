@@ -37,6 +37,7 @@ from rune.ops.family import size_value
 from rune.ops.index_values import from_end
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, constant
+from rune.ops.scalars import holds
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
 
@@ -225,7 +226,8 @@ def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> t
     """The position along each axis of a flat position; clipped to the array.
 
     order:  "C" counts along the last axis first, "F" along the first one.
-    Shapes: any, unchanged by each result. Types: that of `indices`, small ones as i32.
+    Shapes: any, unchanged by each result.
+    Types:  that of `indices`, or i32 for a small one that cannot hold a size of the shape.
     Errors: ArgumentError if an argument is not an array or the order is unknown; DtypeError for
             anything but integers.
 
@@ -237,7 +239,7 @@ def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> t
     sizes = shape_of("unravel_index", shape)
     if order not in ("C", "F"):
         raise ArgumentError(f'unravel_index: cannot use order={order!r} ("C" or "F")')
-    elements, kind = product(sizes), type_of(x).dtype
+    elements, kind = product(sizes), _dtype_of_positions(value("unravel_index", indices), sizes)
     x = from_end(x, elements)
     dtype = type_of(x).dtype
     total = size_value(elements, dtype)
@@ -248,6 +250,13 @@ def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> t
         coordinates.append(ops.cast(c.remainder(x, count), kind))
         x = c.floor_divide(x, count)
     return tuple(coordinates if order == "F" else reversed(coordinates))
+
+
+def _dtype_of_positions(indices: Array, sizes: Shape) -> np.dtype:
+    """That of the indices, if it can count the sizes; i32 for a small one that cannot."""
+    dtype = type_of(indices).dtype
+    is_enough = dtype.itemsize >= 4 or all(isinstance(d, int) and holds(dtype, d) for d in sizes)
+    return dtype if is_enough else dtypes.i32
 
 
 @tiered

@@ -117,7 +117,8 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     x, y = (_or_zero(coefficients("polymul", p)) for p in (a1, a2))
     if trim_leading_zeros:
         x, y = _trimmed(x, 0.0), _trimmed(y, 0.0)
-    return convolve(x, y)
+    x, y = together("polymul", x, y)
+    return convolve(x, y, preferred_element_type=type_of(x).dtype)
 
 
 def _or_zero(p: ArrayLike) -> ArrayLike:

@@ -43,12 +43,13 @@ def convolve(
 
     mode:   "full": wherever they overlap; "same": the middle, as long as the longer one; "valid":
             where they overlap completely.
+    preferred_element_type: the dtype of the products and sums.
     Shapes: [M], [N] -> [M + N - 1], [max(M, N)], or [max(M, N) - min(M, N) + 1].
-    Types:  promoted together.
+    Types:  promoted together; bools and integers become floats, if no dtype is preferred.
     Errors: ShapeError for any other rank or no elements, ArgumentError for an unknown mode.
 
     >>> import rune.numpy as rnp
-    >>> rnp.convolve(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]))
+    >>> rnp.convolve(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]), preferred_element_type="int32")
     Array([0, 1, 4, 7, 6], i32[5], cpu:0)
     """
     x, y = _sequences("convolve", a, v, preferred_element_type)
@@ -69,12 +70,12 @@ def correlate(
     """The cross-correlation of two sequences: y[k] = sum_j a[j+k] conj(v[j]).
 
     mode:   as for `convolve`; "valid" by default.
-    Shapes: as `convolve`. Types: promoted together.
+    Shapes: as `convolve`. Types: as `convolve`.
     Errors: as `convolve`.
 
     >>> import rune.numpy as rnp
     >>> rnp.correlate(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]), "same")
-    Array([5, 8, 3], i32[3], cpu:0)
+    Array([5., 8., 3.], f32[3], cpu:0)
     """
     x, y = _sequences("correlate", a, v, preferred_element_type)
     y = c.conj(y)
@@ -90,7 +91,7 @@ def _sequences(name: str, a: ArrayLike, v: ArrayLike, dtype: DTypeLike | None) -
         if rank(vector) != 1 or type_of(vector).shape[0] == 0:
             why = "vectors with elements required"
             raise ShapeError(f"{name}: cannot slide {type_of(y)} over {type_of(x)} ({why})")
-    kind = type_of(x).dtype if dtype is None else dtypes.as_dtype(dtype)
+    kind = type_of(default_inexact(name, x)).dtype if dtype is None else dtypes.as_dtype(dtype)
     return [c.astype(x, kind), c.astype(y, kind)]
 
 

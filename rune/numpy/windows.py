@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
+from rune.errors import ArgumentError
 from rune.numpy.arguments import floating, static_size, value
 from rune.numpy.arithmetic import abs, maximum
 from rune.numpy.composites import composite
@@ -27,22 +30,32 @@ _NEAR = 20.0  # the power series below, the asymptotic one above
 _POWERS, _RECIPROCALS = 48, 24  # terms: the next ones are below 1e-16 of the sum
 
 
-def _positions(name: str, M: Any) -> tuple[Array, Size]:
+def _positions(name: str, M: ArrayLike) -> tuple[Array, Size]:
     """0, 1, … M-1 as floats, and M; a window of no points is empty."""
-    size = static_size(name, "a number of points", M)
+    size = _count(name, M)
     return (zeros(0), 0) if size < 1 else (arange(size, dtype=float), size)
 
 
-_SHAPE = """Shapes: M points -> [M]. Types: f32.
-    Errors: ArgumentError if `M` is not an integer.
+def _count(name: str, M: Any) -> Size:
+    """A number of points as a size: floats lose their fraction, as in JAX, and True is 1."""
+    number: Any = M.item() if type(M) is Array and M.ndim == 0 else M
+    if not isinstance(number, bool | np.bool_ | float | np.floating):
+        return static_size(name, "a number of points", number)
+    if not math.isfinite(number):
+        raise ArgumentError(f"{name}: cannot use {M!r} as a number of points (a finite number required)")
+    return int(number)
+
+
+_SHAPE = """Shapes: M points -> [M]; a fraction of M does not count. Types: f32.
+    Errors: ArgumentError if `M` is not a number.
     Source: Harris 1978, Proc. IEEE 66(1)."""
 
 
-def _cosines(name: str, doc: str, *weights: float) -> Callable[[int], Array]:
+def _cosines(name: str, doc: str, *weights: float) -> Callable[[ArrayLike], Array]:
     """The window that is a sum of cosines, sum_k (-1)^k weights[k] cos(2πkn/(M-1))."""
 
     @tiered
-    def window(M: int) -> Any:
+    def window(M: ArrayLike) -> Any:
         n, size = _positions(name, M)
         if size < 2:
             return n + 1
@@ -65,9 +78,10 @@ blackman = _cosines("blackman", "Three cosine terms.", 0.42, 0.5, 0.08)
 
 @tiered
 def bartlett(M: ArrayLike) -> Array:
-    """A triangle that ends in zeros. Shapes: M points -> [M]. Types: f32.
+    """A triangle that ends in zeros. Types: f32.
 
-    Errors: ArgumentError if `M` is not an integer.
+    Shapes: M points -> [M]; a fraction of M does not count.
+    Errors: ArgumentError if `M` is not a number.
 
     >>> import rune.numpy as rnp
     >>> rnp.bartlett(5)
@@ -81,9 +95,10 @@ def bartlett(M: ArrayLike) -> Array:
 def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
     """Nearly the window with most energy in the main lobe: I0(β sqrt(1 - x²)) / I0(β).
 
-    Shapes: M points -> [M]. Types: that of f32 and `beta` together.
+    Shapes: M points -> [M]; a fraction of M does not count.
+    Types:  that of f32 and `beta` together.
     Source: Kaiser & Schafer 1980, IEEE Trans. ASSP 28(1).
-    Errors: ArgumentError if an argument is not an array or `M` is not an integer; DtypeError for
+    Errors: ArgumentError if an argument is not an array or `M` is not a number; DtypeError for
             complex numbers.
 
     >>> import rune.numpy as rnp

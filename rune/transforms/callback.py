@@ -11,13 +11,14 @@ derivative; a custom_jvp rule around it can supply one, and grad then calls it o
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from rune import dtypes, profiling, tree
+from rune import config, dtypes, profiling, tree
 from rune.array import Array, put
 from rune.core.higher import subprograms
 from rune.core.interpreter import Tracer, type_of
@@ -86,7 +87,7 @@ class HostCall:
         args, kwargs = tree.unflatten(self.treedef, leaves)
         # Errors in the function report its own lines, not the line of the callback.
         with at_line(None), profiling.span(self.name, profiling.Kind.CALLBACK):
-            result = self.function(*args, **kwargs)
+            result = self._result(args, kwargs)
         # A debug callback declares None and may return anything.
         if not results and self.out_tree.num_leaves == 0:
             return []
@@ -101,6 +102,16 @@ class HostCall:
             )
             self._refuse(difference)
         return [self._checked(i, t, o) for i, (t, o) in enumerate(zip(results, outs, strict=True))]
+
+    def _result(self, args: tuple, kwargs: Mapping[str, object]) -> object:
+        """What the function returns. Errors: its own, or a RuntimeError that quotes it."""
+        try:
+            return self.function(*args, **kwargs)
+        except Exception as error:
+            if config.current().callback_errors == "unchanged":
+                raise
+            text = "".join(traceback.format_exception(error))
+            raise RuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}") from error
 
     def _checked(self, number: int, declared_type: ArrayType, value: object) -> np.ndarray:
         # NumPy returns 64 bits by default, which become the canonical dtype as in an argument.

@@ -169,11 +169,9 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "An integer to a negative power is 0, or 1 / x where that is an integer; JAX leaves it undefined.": (
         "numpy: pow* @ [iu]*: value: gives 0, not *",
     ),
-    "Products of polynomials, convolutions, histograms and ranks of integers are integers, as in "
+    "Products of polynomials, SciPy's convolutions, histograms and ranks of integers are integers, as in "
     "NumPy and SciPy; counts in several dimensions are floats.": (
         "numpy: poly* @ [iubfh]*: value: has the dtype *",
-        "numpy: convolve* @ *: value: has the dtype *",
-        "numpy: correlate* @ *: value: has the dtype *",
         "numpy: histogram* @ *: value: has the dtype *",
         "scipy: signal.* @ *: value: has the dtype *",
         "scipy: stats.rankdata* @ *: value: has the dtype *",

@@ -323,3 +323,10 @@ def test_singular_vectors_of_hermitian_matrices_are_their_eigenvectors(way: Any)
         expected = expected[:, order] if actual is u else expected[order]
         near(abs(expected), abs(actual), relative=1e-12, why="rotations in another order")
     near(u * np.sign(w)[order], vh.T, relative=1e-12, why="the same vectors")
+
+
+def test_the_results_of_lstsq_are_a_tuple_without_names_as_in_jax():
+    results = rnp.linalg.lstsq(rnp.eye(3), rnp.ones(3))
+
+    paths = [rune.tree_util.keystr(path) for path, _ in rune.tree_util.tree_flatten_with_path(results)[0]]
+    assert (type(results), paths) == (tuple, ["[0]", "[1]", "[2]", "[3]"])

@@ -63,12 +63,46 @@ def test_sequences_slide_over_each_other_without_a_matrix_of_windows(name: str):
     assert correlation[5999] == 6000
 
 
-def test_integers_are_convolved_exactly():
+def test_integers_are_convolved_exactly_in_a_dtype_that_is_preferred():
     x = np.arange(1 << 11, dtype=np.int32)
 
-    convolution = rnp.convolve(rnp.asarray(x), rnp.asarray(x))
+    convolution = rnp.convolve(rnp.asarray(x), rnp.asarray(x), preferred_element_type=np.int32)
 
     assert (np.asarray(convolution) == np.convolve(x, x)).all()
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_products_of_short_integers_do_not_wrap(name: str, mode: str):
+    image, kernel = np.array([200, 17, 255, 3, 90], np.uint8), np.array([1, 254, 7], np.uint8)
+
+    sums = getattr(rnp, name)(rnp.asarray(image), rnp.asarray(kernel), mode)
+
+    np.testing.assert_array_equal(sums, getattr(np, name)(image.astype(float), kernel.astype(float), mode))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "dtype"),
+    [
+        ("int8", "int8", "float32"),
+        ("int32", "uint8", "float32"),
+        ("bool", "bool", "float32"),
+        ("int32", "float16", "float16"),
+        ("int8", "bfloat16", "bfloat16"),
+        ("bfloat16", "float16", "float32"),
+        ("int32", "complex64", "complex64"),
+    ],
+)
+def test_integers_are_convolved_as_floats_as_in_jax(a: str, b: str, dtype: str):
+    x, y = rnp.ones(3, a), rnp.ones(2, b)
+
+    assert (rnp.convolve(x, y).dtype, rnp.correlate(x, y).dtype) == (dtype, dtype)
+
+
+def test_products_of_polynomials_of_integers_are_integers():
+    product = rnp.polymul(rnp.array([1, 2, 3], "int8"), rnp.array([9, 5], "int16"))
+
+    assert (product.dtype, product.tolist()) == ("int16", [9, 23, 37, 15])
 
 
 def test_a_line_extrapolates_on_request():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -140,3 +140,21 @@ def test_small_integers_are_positions_along_axes_longer_than_their_dtype():
     assert (rows.tolist(), columns.tolist()) == ([3, 9], [10, 29])
     assert rnp.ravel_multi_index((i[:1], i[:1]), (200, 200)).tolist() == [20100]
     assert lax.dynamic_slice(rnp.arange(300), (i[1],), (1,)).tolist() == [299]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_positions_along_axes_have_the_dtype_of_flat_positions(dtype: str, order: Literal["C", "F"]):
+    i = np.array([0, 3, 5, 4])
+
+    positions = rnp.unravel_index(rnp.asarray(i).astype(dtype), (2, 3), order)
+
+    assert [p.dtype for p in positions] == [np.dtype(dtype)] * 2
+    np.testing.assert_array_equal([p.tolist() for p in positions], np.unravel_index(i, (2, 3), order))
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(127, "int8"), (128, "int32"), (255, "int32")])
+def test_positions_beyond_the_dtype_of_flat_positions_are_wider(size: int, dtype: str):
+    rows, columns = rnp.unravel_index(rnp.array([-1], "int8"), (size, 2))
+
+    assert (rows.dtype, rows.tolist(), columns.tolist()) == (dtype, [size - 1], [1])

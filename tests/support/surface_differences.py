@@ -56,6 +56,10 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     ),
     "as in JAX, a bool is not rounded to an f16": ("round @ bool: raises *", "around @ bool: *"),
     "as in JAX, the reciprocal of an integer is a float": ("reciprocal @ *: has the dtype *",),
+    "as in JAX, integers are convolved as floats": (
+        "convolve* @ *: has the dtype float*",
+        "correlate* @ *: has the dtype float*",
+    ),
     "as in JAX, a bool is a mask and no position": (
         "take * @ bool: raises *cannot index with*",
         "ravel_multi_index* @ bool: raises *",

@@ -30,14 +30,8 @@ from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
 
-
-class LstsqResult(NamedTuple):
-    """The result of `lstsq`."""
-
-    x: Array
-    residuals: Array
-    rank: Array
-    s: Any
+# The solution, residuals, rank and singular values: a tuple in JAX, whose leaves have no names.
+Fit = tuple[Array, Array, Array, Any]
 
 
 @tiered
@@ -190,7 +184,7 @@ def _turn(small: Array, large: Array, v: Array, weights: Array, x: Array) -> Arr
     return custom_linear_solve(operator, x, in_basis(v), in_basis(c.conj(v)))
 
 
-def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool = False) -> LstsqResult:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool = False) -> Fit:
     """The least-squares solution x of a x = b with the smallest |x|; also the residuals, the rank
     and the singular values of `a`.
 
@@ -205,7 +199,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
 
     >>> import rune.numpy as rnp
     >>> a = rnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-    >>> rnp.linalg.lstsq(a, rnp.array([1.0, 3.0, 5.0])).x.round(4)
+    >>> rnp.linalg.lstsq(a, rnp.array([1.0, 3.0, 5.0]))[0].round(4)
     Array([1., 2.], f32[2], cpu:0)
     """
     (x, y), narrow = computing("lstsq", a, b)
@@ -227,12 +221,12 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     residuals = ops.reduce_sum(real_part(ops.mul(off, c.conj(off))), axes=(0,))
     if numpy_resid and (int(count) < first.shape[1] or first.shape[0] <= first.shape[1]):
         residuals = part(residuals, 0, 0, 0)
-    return narrow(LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s))
+    return narrow((c.squeeze(solution, -1) if is_vector else solution, residuals, count, s))
 
 
-def _of_nothing(x: ArrayLike, y: ArrayLike, s: ArrayLike, is_vector: bool) -> LstsqResult:
+def _of_nothing(x: ArrayLike, y: ArrayLike, s: ArrayLike, is_vector: bool) -> Fit:
     """For a matrix without elements: zeros fit best, and all of b is residual."""
     n, k = type_of(x).shape[1], type_of(y).shape[1]
     solution = ops.broadcast(number(0, x), shape=(n,) if is_vector else (n, k), axes=())
     residuals = ops.reduce_sum(real_part(ops.mul(y, c.conj(y))), axes=(0,))
-    return LstsqResult(solution, residuals, value("lstsq", np.zeros((), dtypes.canonical(dtypes.i64))), s)
+    return solution, residuals, value("lstsq", np.zeros((), dtypes.canonical(dtypes.i64))), s

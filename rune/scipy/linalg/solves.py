@@ -16,7 +16,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import det as _det
 from rune.numpy.linalg import inv as _inv
 from rune.numpy.linalg.arguments import computing, matrices, pair, same_batch, square
-from rune.numpy.linalg.generalised_inverses import LstsqResult
+from rune.numpy.linalg.generalised_inverses import Fit
 from rune.ops.matrix_helpers import adjoint, diagonal, lower_triangle, swapped, upper_triangle
 from rune.scipy.linalg.factorisations import cho_factor
 from rune.typing import ArrayLike
@@ -208,7 +208,7 @@ def lstsq(
     overwrite_b: bool = False,
     check_finite: bool = True,
     lapack_driver: str | None = None,
-) -> LstsqResult:
+) -> Fit:
     """x of least |x| among those of least |a x - b|, the residuals, the rank, the singular values.
 
     cond:   singular values up to cond times the largest count as zero; max(M, N) eps for None.
@@ -226,8 +226,8 @@ def lstsq(
     >>> linalg.lstsq(2.0 * rnp.eye(2), rnp.array([2.0, 4.0]))[0].round(4)
     Array([1., 2.], f32[2], cpu:0)
     """
-    solution = rnp.linalg.lstsq(a, b, cond)
-    return solution if rnp.ndim(b) > 1 else solution._replace(residuals=solution.residuals[0])
+    solution, residuals, matrix_rank, values = rnp.linalg.lstsq(a, b, cond)
+    return solution, residuals if rnp.ndim(b) > 1 else residuals[0], matrix_rank, values
 
 
 @overload

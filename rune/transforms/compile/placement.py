@@ -33,6 +33,7 @@ from rune.transforms.references import Ref
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.moves import put_at
 from rune.transforms.sharding.refusal import at, devices_of, restate, spread_prefix
+from rune.transforms.sharding.reshard import layout_of, spec_of
 
 X = TypeVar("X")
 
@@ -164,28 +165,41 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
     return [on_devices(name, where) if isinstance(where, PartitionSpec | NamedSharding) else where for where in places]
 
 
-def put_each(name: str, role: str, values: X, places: Sequence[Where | None]) -> X:
+def constrained(value: Value, sharding: NamedSharding) -> Value:
+    """A traced value laid out by a sharding, whose spec need not name axes that are whole."""
+    shortest_spec = spec_of(layout_of(sharding.spec, type_of(value).ndim))
+    return sharding_constraint(value, sharding=NamedSharding(sharding.mesh, shortest_spec))
+
+
+def put_each(
+    name: str,
+    role: str,
+    values: X,
+    places: Sequence[Where | None],
+    constrain: Callable[[Value, NamedSharding], Value] = constrained,
+) -> X:
     """A tree with each leaf at its place.
 
-    role:   the name of the tree in messages, `argument[0]`
-    Errors: those of `device_put`, with this name.
+    role:      the name of the tree in messages, `argument[0]`
+    constrain: lays out traced values
+    Errors:    those of `device_put`, with this name.
     """
     # Objects that stand for arrays become these arrays first, so that leaves and places correspond.
     leaves, treedef = tree.flatten(tree.map(opened, values))
     results: list[Value] = []
     for number, (value, where) in enumerate(zip(leaves, places, strict=True)):
         try:
-            results.append(_put(value, where))
+            results.append(_put(value, where, constrain))
         except ShapeError as error:
             restate(error, name, at(type_of(value), role + key_path(number, treedef)))
             raise
     return tree.unflatten(treedef, results)
 
 
-def _put(value: Value, where: Where | None) -> Value:
+def _put(value: Value, where: Where | None, constrain: Callable[[Value, NamedSharding], Value]) -> Value:
     if isinstance(value, Ref):  # of a function that takes a reference: its value moves
         if where is not None:
-            value[...] = _put(value[...], where)
+            value[...] = _put(value[...], where, constrain)
         return value
     if where is None:
         return value if isinstance(value, Tracer) else array_of(value)
@@ -193,7 +207,7 @@ def _put(value: Value, where: Where | None) -> Value:
     if not isinstance(value, Tracer):
         return put_at(array_of(value), place_of(where))
     if isinstance(where, NamedSharding):
-        return sharding_constraint(value, sharding=where)
+        return constrain(value, where)
     return to_device(value, device=_device(where).name)
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from rune import config
 from rune.array import CPU, Array, Place
 from rune.config import Config
-from rune.core.program import Program
+from rune.core.program import Atom, Equation, Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.sharding import Mesh, PartitionSpec
@@ -31,10 +31,13 @@ from rune.transforms.checks.nans_and_bounds import is_watching, watched_program,
 from rune.transforms.compile.executables import Schedules, execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
+from rune.transforms.programs.call_rules import of_results
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Region, Specs
+from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.localize import input_specs, localized, meshes_within
 from rune.transforms.sharding.refusal import require_there
+from rune.transforms.sharding.reshard import layout_of
 from rune.transforms.sharding.run import MeshProgram, mesh_program
 from rune.transforms.sharding.watched import run_watched
 
@@ -149,8 +152,42 @@ def _for_places(program: Program, places: tuple[Place, ...]) -> OnMesh:
         for t, place, spec in zip(program.input_types, places, input_specs(program, mesh), strict=True)
     )
     everywhere = Region(mesh, mesh.axis_names)
-    local, out_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
-    return OnMesh(mesh, local, in_specs, out_specs)
+    local, shortest_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
+    out_specs = map(_as_written, shortest_specs, program.outputs, _wordings(program, mesh, places))
+    return OnMesh(mesh, local, in_specs, tuple(out_specs))
+
+
+def _as_written(spec: PartitionSpec, atom: Atom, wordings: Sequence[PartitionSpec]) -> PartitionSpec:
+    """The first of these specs that lays out the value in the same way, or the spec itself."""
+    layout = layout_of(spec, atom.type.ndim)
+    return next((w for w in wordings if layout_of(w, atom.type.ndim) == layout), spec)
+
+
+def _wordings(program: Program, mesh: Mesh, places: Sequence[Place]) -> list[list[PartitionSpec]]:
+    """For each result the specs whose words it takes: that of `out_shardings`, or of an argument.
+
+    As in JAX, only the first argument that the program reads counts, for results of its rank.
+    """
+    _, is_read = of_results(program, (True,) * len(program.outputs))
+    first = next(((v, p) for v, p, read in zip(program.inputs, places, is_read, strict=True) if read), None)
+    constraints: dict[Atom, Equation] = {
+        e.results[0]: e for e in program.equations if e.primitive is sharding_constraint
+    }
+    wordings: list[list[PartitionSpec]] = []
+    for atom in program.outputs:
+        equation = constraints.get(atom)
+        specs = [] if equation is None else [equation.params["sharding"].spec]
+        if first is not None and first[0].type.ndim == atom.type.ndim:
+            specs += _spec_of_place(mesh, first[1])
+        wordings.append(specs)
+    return wordings
+
+
+def _spec_of_place(mesh: Mesh, place: Place) -> list[PartitionSpec]:
+    """The spec of arguments that are committed to this mesh."""
+    if place.committed and isinstance(place.device, Spread) and place.device.sharding.mesh == mesh:
+        return [place.device.sharding.spec]
+    return []
 
 
 def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> PartitionSpec:

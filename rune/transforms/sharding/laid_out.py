@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from rune import tree
+from rune.core.values import Value
+from rune.sharding import NamedSharding
 from rune.transforms.compile.placement import destinations, put_each
 from rune.transforms.compile.static_arguments import Marked
+from rune.transforms.sharding.constraint import sharding_constraint
 
 R = TypeVar("R")
 
@@ -38,6 +41,12 @@ def laid_out(
             leaf_places = [next(places) for _ in tree.leaves(args[n])]
             laid_out_args[n] = put_each("jit", f"argument[{n}]", args[n], leaf_places)
         results = function(*laid_out_args, **kwargs)
-        return put_each("jit", "result", results, destinations("jit", "out_shardings", out_shardings, results))
+        result_places = destinations("jit", "out_shardings", out_shardings, results)
+        return put_each("jit", "result", results, result_places, _as_written)
 
     return on_devices
+
+
+def _as_written(value: Value, sharding: NamedSharding) -> Value:
+    """A result laid out by a sharding, with a spec of the same words."""
+    return sharding_constraint(value, sharding=sharding)
