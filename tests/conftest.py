@@ -9,6 +9,8 @@ Arrays and arenas of the CPU lie between bytes that nothing may write, which eac
 RUNE_TEST_GUARDS=after or =before has inaccessible pages there, `none` nothing.
 RUNE_TEST_PROCESSOR=avx2 (or sse2, sse4, avx512) compiles for that one.
 RUNE_TEST_CUDA_EMULATOR=1 has a CUDA device whose driver is emulated: `-k cuda` is what runs there.
+Mesa's driver for processors computes four numbers at a time, as it does on ARM and without AVX,
+and takes half as long to compile. Whole runs and other profiles leave it the processor's width.
 RUNE_TEST_REFERENCE=1 has whatever is compiled for the CPU run on `reference` as well, where it is
 small: its checks stay silent.
 
@@ -23,9 +25,10 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -37,6 +40,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers get the environment of th
     if sys.dont_write_bytecode:  # every process of the tests would compile all of its sources
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(_OF_THIS_RUN.name, "bytecode"))
+        # What this one compiles from here on serves the others.
+        sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
+if not {"RUNE_TEST_WHOLE", "RUNE_TEST_PROFILE"} & os.environ.keys():  # before a driver is loaded, also in a child
+    os.environ.setdefault("LP_NATIVE_VECTOR_WIDTH", "128")
 if "RUNE_TEST_ALL" in os.environ:
     os.environ.setdefault("RUNE_VULKAN_VALIDATION", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -59,6 +66,7 @@ from tests.support.order import by_case, longest_first
 from tests.support.sampling import each_in_turn, pairs_of_values, possible, sharing_kernels
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+FROM_THE_END = os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579"
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
 
@@ -95,6 +103,16 @@ def _nothing_written_beside():
     yield
     damage = GUARD.damage()
     assert not damage, f"memory was written that belongs to nobody: {damage}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Of two workers, one imports the files from the last to the first: each compiles half of them
+    and reads what the other has compiled. The order of tests does not depend on it."""
+    report = yield
+    if FROM_THE_END and isinstance(collector, pytest.Directory):
+        report.result.reverse()
+    return report
 
 
 @pytest.hookimpl(trylast=True)  # of those that -k, -m and others leave

@@ -70,7 +70,7 @@ def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     items = list(items)
     counts = Counter(item.path for item in items)
     ranks = {TESTS / name: rank for rank, name in enumerate(LONG)}
-    files = sorted(counts, key=lambda path: (ranks.get(path, len(ranks)), -counts[path]))
+    files = sorted(counts, key=lambda path: (ranks.get(path, len(ranks)), -counts[path], path))
     places = {path: place for place, path in enumerate(files)}
     return sorted(items, key=lambda item: places[item.path])
 

@@ -179,3 +179,12 @@ def test_a_shared_run_takes_long_files_first_and_then_those_of_many_tests():
     items: list[Any] = [SimpleNamespace(path=path) for path in paths]
 
     assert [items.index(item) for item in longest_first(items)] == [5, 3, 1, 1, 0, 4]
+
+
+def test_the_order_of_files_does_not_depend_on_the_end_at_which_a_worker_begins():
+    names = ("test_a.py", "test_b.py", LONG[1], "test_c.py", LONG[0])
+    files = [[SimpleNamespace(path=TESTS / name, number=n) for n in range(2)] for name in names]
+    forward: list[Any] = [item for file in files for item in file]
+    backward: list[Any] = [item for file in reversed(files) for item in file]
+
+    assert longest_first(forward) == longest_first(backward)

@@ -35,7 +35,7 @@ class Told:
 
 
 def test_the_driver_is_waited_for_once_the_event_is_done():
-    event = Told(300)
+    event = Told(50)
 
     waiting.wait_for(event)
 
@@ -48,13 +48,13 @@ def test_an_event_that_has_failed_raises_the_drivers_error():
 
 
 def test_another_thread_waits_as_the_driver_does():
-    event = Told(300)
+    event = Told(50)
 
     thread = threading.Thread(target=waiting.wait_for, args=(event,))
     thread.start()
     thread.join()
 
-    assert event.waits == [300]
+    assert event.waits == [50]
 
 
 def test_pauses_grow_with_what_was_waited_and_are_short_enough_for_a_signal(monkeypatch: pytest.MonkeyPatch):
