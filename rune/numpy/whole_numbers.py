@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
+LONG = 1 << 14  # elements beyond which no function is specialised (tiers.py)
+_ORDERS = ("big", "little")
 _WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
 
 
@@ -94,8 +97,22 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 # --- bits -------------------------------------------------------------------------------------
 
 
+def _is_long(a: ArrayLike) -> TypeGuard[Array]:
+    """Whether NumPy computes with an array: it needs one instruction for a vector of bits."""
+    return type(a) is Array and is_evaluating() and is_large((a,), least=LONG)
+
+
+def _is_last(axis: int | None, x: Array) -> bool:
+    return axis is None or (type(axis) is int and axis in (-1, len(x.type.shape) - 1))
+
+
+def _by_numpy(function: Callable[..., np.ndarray], x: Array, axis: int | None, bitorder: str) -> Array:
+    result = function(x.buffer, axis, bitorder=bitorder)
+    return Array(result, ArrayType(result.shape, dtypes.u8), x.place)
+
+
 def _order(name: str, bitorder: str) -> tuple[int, ...]:
-    if bitorder not in ("big", "little"):
+    if bitorder not in _ORDERS:
         raise ArgumentError(f"{name}: cannot use bitorder={bitorder!r} ('big' or 'little')")
     return _WEIGHTS if bitorder == "big" else _WEIGHTS[::-1]
 
@@ -103,7 +120,6 @@ def _order(name: str, bitorder: str) -> tuple[int, ...]:
 _TRUTHS = dtypes.INTEGER | {dtypes.bool_}
 
 
-@tiered
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truths along an axis as one u8; the last byte is filled up with zeros.
 
@@ -115,6 +131,13 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     >>> rnp.packbits(rnp.array([1, 0, 1]))
     Array([160], u8[1], cpu:0)
     """
+    if _is_long(a) and a.type.dtype in _TRUTHS and _is_last(axis, a) and bitorder in _ORDERS:
+        return _by_numpy(np.packbits, a, axis, bitorder)
+    return _packbits(a, axis, bitorder)
+
+
+@tiered
+def _packbits(a: ArrayLike, axis: int | None, bitorder: str) -> Array:
     weights = _order("packbits", bitorder)
     x = value("packbits", a)
     if type_of(x).dtype not in _TRUTHS:
@@ -124,8 +147,6 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     at = 0 if axis is None else c.normalised_axis("packbits", axis, type_of(x))
     if not is_evaluating() or not is_large((x,)):
         return _packed(x, at, weights)
-    if at == type_of(x).ndim - 1:
-        return _packed_by_numpy(x, bitorder)
     with config.setting(symbolic="auto"):  # after a second size, nothing is compiled again
         return _compiled(at, weights)(x)
 
@@ -152,12 +173,6 @@ def _compiled(axis: int, weights: tuple[int, ...]) -> Jitted[[Value], Array]:
     return jit(packbits)
 
 
-def _packed_by_numpy(x: Array, bitorder: str) -> Array:
-    """Pack the last axis by NumPy, which needs one instruction for a whole vector."""
-    bytes_of_bits = np.packbits(x.buffer, axis=-1, bitorder="big" if bitorder == "big" else "little")
-    return Array(bytes_of_bits, ArrayType(bytes_of_bits.shape, dtypes.u8), x.place)
-
-
 def _weighted(x: Array, axis: int, count: Size, weights: tuple[int, ...]) -> Array:
     """Weighted sums of groups of neighbours along an axis, one neighbour for each weight."""
     shape, row = type_of(x).shape, _row(weights)
@@ -166,7 +181,6 @@ def _weighted(x: Array, axis: int, count: Size, weights: tuple[int, ...]) -> Arr
     return st.sum(ops.mul(*broadcast_together("packbits", [groups, column])), axis + 1, dtypes.u8)
 
 
-@tiered
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The eight bits of each u8 along an axis, as 0 and 1; `count` of them, or all but -count.
 
@@ -177,6 +191,13 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     >>> rnp.unpackbits(rnp.array([160], "uint8"), count=3)
     Array([1, 0, 1], u8[3], cpu:0)
     """
+    if _is_long(a) and a.type.dtype == dtypes.u8 and count is None and _is_last(axis, a) and bitorder in _ORDERS:
+        return _by_numpy(np.unpackbits, a, axis, bitorder)
+    return _unpackbits(a, axis, count, bitorder)
+
+
+@tiered
+def _unpackbits(a: ArrayLike, axis: int | None, count: int | None, bitorder: str) -> Array:
     weights = _order("unpackbits", bitorder)
     x = value("unpackbits", a)
     if type_of(x).dtype != dtypes.u8:
