@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from rune import config, dtypes, ops
+from rune import config, dtypes, locks, ops
 from rune.array import Array, as_array
 from rune.control import while_loop
 from rune.core.interpreter import is_evaluating, type_of
@@ -17,7 +18,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import along, static_int, value
-from rune.numpy.composites import is_large
+from rune.numpy.composites import LARGE, is_large
 from rune.numpy.operands import operands_alone
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -106,6 +107,20 @@ def _is_last(axis: int | None, x: Array) -> bool:
     return axis is None or (type(axis) is int and axis in (-1, len(x.type.shape) - 1))
 
 
+def _packed_at_once(x: Array, axis: int | None, bitorder: str) -> Array:
+    buffer = x.buffer if axis is not None else x.buffer.reshape(-1)
+    if buffer.size < LARGE or not _bits().is_packed(buffer):
+        return _by_numpy(np.packbits, x, axis, bitorder)
+    result = _bits().packed(buffer, bitorder)
+    return Array(result, ArrayType(result.shape, dtypes.u8), x.place)
+
+
+@functools.cache
+def _bits() -> ModuleType:
+    """The routine, loaded for the first large array, for which it is worth compiling."""
+    return locks.load("rune.backends.cpu.bits")
+
+
 def _by_numpy(function: Callable[..., np.ndarray], x: Array, axis: int | None, bitorder: str) -> Array:
     result = function(x.buffer, axis, bitorder=bitorder)
     return Array(result, ArrayType(result.shape, dtypes.u8), x.place)
@@ -132,7 +147,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     Array([160], u8[1], cpu:0)
     """
     if _is_long(a) and a.type.dtype in _TRUTHS and _is_last(axis, a) and bitorder in _ORDERS:
-        return _by_numpy(np.packbits, a, axis, bitorder)
+        return _packed_at_once(a, axis, bitorder)
     return _packbits(a, axis, bitorder)
 
 

@@ -1,4 +1,7 @@
-"""packbits and unpackbits of arrays that are too long to be specialised: NumPy computes them."""
+"""packbits and unpackbits of arrays that are too long to be specialised.
+
+NumPy computes them, except bits of truths of a byte each, of 2**18 or more: a routine does.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.errors import ArgumentError, AxisError, DtypeError
+from rune.numpy.composites import LARGE
 from rune.numpy.whole_numbers import LONG
 
 SHAPES = [(LONG - 1,), (LONG,), (LONG + 7,), (3, 5, LONG // 8 + 3), (40_009, 1), (0, 5)]
@@ -45,6 +49,19 @@ def test_the_truths_of_bits_are_those_of_numpy(
     truths = rnp.unpackbits(rnp.asarray(packed), axis, count, bitorder)
     assert truths.dtype == np.uint8
     np.testing.assert_array_equal(np.asarray(truths), np.unpackbits(packed, axis, count, order))
+
+
+@pytest.mark.parametrize("shape", [(LARGE,), (LARGE + 1,), (LARGE + 63,), (3, LARGE // 2), (3, 5, 20_001), (2, 0)])
+@pytest.mark.parametrize("bitorder", ["big", "little"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32"])
+def test_bits_of_words_and_of_what_fills_no_word_are_those_of_numpy(shape: tuple[int, ...], bitorder: str, dtype: str):
+    order = "big" if bitorder == "big" else "little"
+    truths = numbers(shape, dtype)
+
+    for operand in (truths, truths[..., ::-1]):
+        for axis in (None, len(shape) - 1):
+            packed = np.asarray(rnp.packbits(rnp.asarray(operand), axis, bitorder))
+            np.testing.assert_array_equal(packed, np.packbits(operand, axis, bitorder=order))
 
 
 def test_bits_of_an_array_that_stays_on_its_device_stay_there():
