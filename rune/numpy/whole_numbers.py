@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from rune import config, dtypes, locks, ops
+from rune import config, dtypes, ops
 from rune.array import Array, as_array
+from rune.backends.cpu.meanings import bits
 from rune.control import while_loop
 from rune.core.interpreter import is_evaluating, type_of
 from rune.core.types import ArrayType, Shape
@@ -109,16 +109,10 @@ def _is_last(axis: int | None, x: Array) -> bool:
 
 def _packed_at_once(x: Array, axis: int | None, bitorder: str) -> Array:
     buffer = x.buffer if axis is not None else x.buffer.reshape(-1)
-    if buffer.size < LARGE or not _bits().is_packed(buffer):
+    if buffer.size < LARGE or not bits().is_packed(buffer):
         return _by_numpy(np.packbits, x, axis, bitorder)
-    result = _bits().packed(buffer, bitorder)
+    result = bits().packed(buffer, bitorder)
     return Array(result, ArrayType(result.shape, dtypes.u8), x.place)
-
-
-@functools.cache
-def _bits() -> ModuleType:
-    """The routine, loaded for the first large array, for which it is worth compiling."""
-    return locks.load("rune.backends.cpu.bits")
 
 
 def _by_numpy(function: Callable[..., np.ndarray], x: Array, axis: int | None, bitorder: str) -> Array:
@@ -220,8 +214,8 @@ def _unpackbits(a: ArrayLike, axis: int | None, count: int | None, bitorder: str
     x, last = _axis_last("unpackbits", x, axis)
     *lead, size = type_of(x).shape
     set_bits = ops.logical_and(*broadcast_together("unpackbits", [c.expand_dims(x, -1), _row(weights)]))
-    bits = ops.cast(ops.ne(set_bits, constant(0, set_bits)), dtypes.u8)
-    flat = ops.reshape(bits, shape=(*lead, 8 * size))
+    truths = ops.cast(ops.ne(set_bits, constant(0, set_bits)), dtypes.u8)
+    flat = ops.reshape(truths, shape=(*lead, 8 * size))
     if count is not None:
         flat = _counted(flat, static_int("unpackbits", "a count", count))
     return c.swapaxes(flat, last, -1)

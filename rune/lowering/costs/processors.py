@@ -18,7 +18,6 @@ from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Stm
 from rune.lowering.kernel.rewrite import Body, all_names, loop_symbol, map_exprs, perfect_nest, replace_symbols, reserve
 from rune.lowering.lanes.layout import layout
 from rune.lowering.lanes.transposed import Transposition
-from rune.lowering.lanes.width import lanes_of_register
 from rune.records import dataclass
 
 
@@ -38,8 +37,11 @@ class Lanes:
 
 def in_lanes(code: KernelCode, target: Target) -> Lanes:
     """The kernel as our renderer runs it (lanes/layout.py); other compilers know no squares."""
-    vector_bytes = max(1, target.vector_bytes)
-    choice, count = layout(code, vector_bytes), lanes_of_register(code, vector_bytes)
+    choice = layout(code, max(1, target.vector_bytes))
+    # Indices of conditions count there, and make vectors narrower: what is stored decides how many
+    # registers they take.
+    widest = max((p.dtype.itemsize for p in code.params), default=4)
+    count = max(1, min(choice.lanes, target.vector_bytes // widest))
     registers = max(1, choice.lanes // count)
     if choice.transposition is None or target.language != "llvm":
         return Lanes(code, choice.loops, count, registers)

@@ -34,7 +34,7 @@ _DRAWN = 1 << 47  # bound of the random numbers
 _ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: its multiples are spread evenly
 _WORD = 4  # bytes of a bank
 # Accesses of a vector of elements a few apart, and as many instructions that move its lanes.
-_OF_STEP = {0: 1.0, 1: 1.0, **{step: 3.0 * step for step in range(2, WIDEST + 1)}}
+_OF_STEP = {0: 1.0, 1: 1.0, **{step: 4.0 * step for step in range(2, WIDEST + 1)}}
 _UNKNOWN = 256  # numbers from memory that all lanes share are assumed to be below it
 
 
