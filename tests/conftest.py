@@ -9,8 +9,6 @@ Arrays and arenas of the CPU lie between bytes that nothing may write, which eac
 RUNE_TEST_GUARDS=after or =before has inaccessible pages there, `none` nothing.
 RUNE_TEST_PROCESSOR=avx2 (or sse2, sse4, avx512) compiles for that one.
 RUNE_TEST_CUDA_EMULATOR=1 has a CUDA device whose driver is emulated: `-k cuda` is what runs there.
-Mesa's driver for processors computes four numbers at a time, as it does on ARM and without AVX,
-and takes half as long to compile. Whole runs and other profiles leave it the processor's width.
 RUNE_TEST_REFERENCE=1 has whatever is compiled for the CPU run on `reference` as well, where it is
 small: its checks stay silent.
 
@@ -42,8 +40,6 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers get the environment of th
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(_OF_THIS_RUN.name, "bytecode"))
         # What this one compiles from here on serves the others.
         sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
-if not {"RUNE_TEST_WHOLE", "RUNE_TEST_PROFILE"} & os.environ.keys():  # before a driver is loaded, also in a child
-    os.environ.setdefault("LP_NATIVE_VECTOR_WIDTH", "128")
 if "RUNE_TEST_ALL" in os.environ:
     os.environ.setdefault("RUNE_VULKAN_VALIDATION", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))

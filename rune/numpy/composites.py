@@ -51,13 +51,13 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def is_large(args: tuple[object, ...], takes_numbers: bool = False) -> bool:
+def is_large(args: tuple[object, ...], takes_numbers: bool = False, least: int = LARGE) -> bool:
     """Whether the operands are CPU arrays or numbers, one of them large, and no check is on.
 
     Not where compiled code flushes denormal numbers, which eager functions keep.
     """
     sizes = [x.buffer.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
-    if not sizes or max(sizes) < LARGE:
+    if not sizes or max(sizes) < least:
         return False
     others = len(args) - len(sizes)
     if others and not (takes_numbers and others == sum(type(x) in (int, float) for x in args)):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from rune import config, dtypes, ops
 from rune.array import Array, as_array
+from rune.backends.cpu.meanings import bits
 from rune.control import while_loop
 from rune.core.interpreter import is_evaluating, type_of
 from rune.core.types import ArrayType, Shape
@@ -16,7 +18,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import along, static_int, value
-from rune.numpy.composites import is_large
+from rune.numpy.composites import LARGE, is_large
 from rune.numpy.operands import operands_alone
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -25,6 +27,8 @@ from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
+LONG = 1 << 14  # elements beyond which no function is specialised (tiers.py)
+_ORDERS = ("big", "little")
 _WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
 
 
@@ -94,8 +98,30 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 # --- bits -------------------------------------------------------------------------------------
 
 
+def _is_long(a: ArrayLike) -> TypeGuard[Array]:
+    """Whether NumPy computes with an array: it needs one instruction for a vector of bits."""
+    return type(a) is Array and is_evaluating() and is_large((a,), least=LONG)
+
+
+def _is_last(axis: int | None, x: Array) -> bool:
+    return axis is None or (type(axis) is int and axis in (-1, len(x.type.shape) - 1))
+
+
+def _packed_at_once(x: Array, axis: int | None, bitorder: str) -> Array:
+    buffer = x.buffer if axis is not None else x.buffer.reshape(-1)
+    if buffer.size < LARGE or not bits().is_packed(buffer):
+        return _by_numpy(np.packbits, x, axis, bitorder)
+    result = bits().packed(buffer, bitorder)
+    return Array(result, ArrayType(result.shape, dtypes.u8), x.place)
+
+
+def _by_numpy(function: Callable[..., np.ndarray], x: Array, axis: int | None, bitorder: str) -> Array:
+    result = function(x.buffer, axis, bitorder=bitorder)
+    return Array(result, ArrayType(result.shape, dtypes.u8), x.place)
+
+
 def _order(name: str, bitorder: str) -> tuple[int, ...]:
-    if bitorder not in ("big", "little"):
+    if bitorder not in _ORDERS:
         raise ArgumentError(f"{name}: cannot use bitorder={bitorder!r} ('big' or 'little')")
     return _WEIGHTS if bitorder == "big" else _WEIGHTS[::-1]
 
@@ -103,7 +129,6 @@ def _order(name: str, bitorder: str) -> tuple[int, ...]:
 _TRUTHS = dtypes.INTEGER | {dtypes.bool_}
 
 
-@tiered
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truths along an axis as one u8; the last byte is filled up with zeros.
 
@@ -115,6 +140,13 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     >>> rnp.packbits(rnp.array([1, 0, 1]))
     Array([160], u8[1], cpu:0)
     """
+    if _is_long(a) and a.type.dtype in _TRUTHS and _is_last(axis, a) and bitorder in _ORDERS:
+        return _packed_at_once(a, axis, bitorder)
+    return _packbits(a, axis, bitorder)
+
+
+@tiered
+def _packbits(a: ArrayLike, axis: int | None, bitorder: str) -> Array:
     weights = _order("packbits", bitorder)
     x = value("packbits", a)
     if type_of(x).dtype not in _TRUTHS:
@@ -124,8 +156,6 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     at = 0 if axis is None else c.normalised_axis("packbits", axis, type_of(x))
     if not is_evaluating() or not is_large((x,)):
         return _packed(x, at, weights)
-    if at == type_of(x).ndim - 1:
-        return _packed_by_numpy(x, bitorder)
     with config.setting(symbolic="auto"):  # after a second size, nothing is compiled again
         return _compiled(at, weights)(x)
 
@@ -152,12 +182,6 @@ def _compiled(axis: int, weights: tuple[int, ...]) -> Jitted[[Value], Array]:
     return jit(packbits)
 
 
-def _packed_by_numpy(x: Array, bitorder: str) -> Array:
-    """Pack the last axis by NumPy, which needs one instruction for a whole vector."""
-    bytes_of_bits = np.packbits(x.buffer, axis=-1, bitorder="big" if bitorder == "big" else "little")
-    return Array(bytes_of_bits, ArrayType(bytes_of_bits.shape, dtypes.u8), x.place)
-
-
 def _weighted(x: Array, axis: int, count: Size, weights: tuple[int, ...]) -> Array:
     """Weighted sums of groups of neighbours along an axis, one neighbour for each weight."""
     shape, row = type_of(x).shape, _row(weights)
@@ -166,7 +190,6 @@ def _weighted(x: Array, axis: int, count: Size, weights: tuple[int, ...]) -> Arr
     return st.sum(ops.mul(*broadcast_together("packbits", [groups, column])), axis + 1, dtypes.u8)
 
 
-@tiered
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The eight bits of each u8 along an axis, as 0 and 1; `count` of them, or all but -count.
 
@@ -177,6 +200,13 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     >>> rnp.unpackbits(rnp.array([160], "uint8"), count=3)
     Array([1, 0, 1], u8[3], cpu:0)
     """
+    if _is_long(a) and a.type.dtype == dtypes.u8 and count is None and _is_last(axis, a) and bitorder in _ORDERS:
+        return _by_numpy(np.unpackbits, a, axis, bitorder)
+    return _unpackbits(a, axis, count, bitorder)
+
+
+@tiered
+def _unpackbits(a: ArrayLike, axis: int | None, count: int | None, bitorder: str) -> Array:
     weights = _order("unpackbits", bitorder)
     x = value("unpackbits", a)
     if type_of(x).dtype != dtypes.u8:
@@ -184,8 +214,8 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     x, last = _axis_last("unpackbits", x, axis)
     *lead, size = type_of(x).shape
     set_bits = ops.logical_and(*broadcast_together("unpackbits", [c.expand_dims(x, -1), _row(weights)]))
-    bits = ops.cast(ops.ne(set_bits, constant(0, set_bits)), dtypes.u8)
-    flat = ops.reshape(bits, shape=(*lead, 8 * size))
+    truths = ops.cast(ops.ne(set_bits, constant(0, set_bits)), dtypes.u8)
+    flat = ops.reshape(truths, shape=(*lead, 8 * size))
     if count is not None:
         flat = _counted(flat, static_int("unpackbits", "a count", count))
     return c.swapaxes(flat, last, -1)

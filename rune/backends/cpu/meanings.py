@@ -106,6 +106,12 @@ def _transforms() -> ModuleType:
     return locks.load("rune.backends.cpu.fft.arrays")
 
 
+@functools.cache
+def bits() -> ModuleType:
+    """The routine of packbits (bits.py), which is worth compiling for large arrays."""
+    return locks.load("rune.backends.cpu.bits")
+
+
 def forget_tables() -> None:
     """Drop what eager transforms keep of the lengths that occurred."""
     if _transforms.cache_info().currsize:  # otherwise there was none

@@ -4,7 +4,8 @@ records.py  a device in numbers            table.py      those of devices not me
 devices.py  which record is a target's     launch.py     loops, groups and threads of a launch
 samples.py  sectors and banks of requests  reading.py    code as rounds and touches
 footprints.py bytes through caches         registers.py, occupancy.py  what a unit holds
-totals.py   sums over rounds               model.py      the time, and what bounds it
+totals.py   sums over rounds               processors.py lanes as a processor has them
+model.py    the time, and what bounds it
 """
 
 from __future__ import annotations

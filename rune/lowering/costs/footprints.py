@@ -115,20 +115,24 @@ class Footprints:
     def _run(self, group: _Group, around: Sequence[Block], registers: int) -> tuple[int, int]:
         """The number of lines touched in a row, and of the rounds of loops that touch them."""
         inside = {b.var: min(b.extent, b.lanes * registers) if b.lanes > 1 else 1 for b in around if b.var}
-        length, rounds = self._length(group, inside), 1
+        runs, rounds = self._runs(group, inside), 1
+        length = runs.length
         for block in reversed(around):
             if block.var is None:
                 continue
-            longer = self._length(group, {**inside, block.var: block.extent})
-            if longer <= length and block.var in group.loops:
+            longer = self._runs(group, {**inside, block.var: block.extent})
+            if longer.length <= runs.length and block.var in group.loops:
                 break
-            inside[block.var] = block.extent
-            length, rounds = longer, rounds * block.rounds
+            inside[block.var], rounds = block.extent, rounds * block.rounds
+            if longer.pieces < runs.pieces:
+                # Runs side by side, each of which ends where the next one began.
+                length = min(longer.length, *(step.stride for step in runs.apart))
+                break
+            runs, length = longer, longer.length
         return math.ceil(length / self.sector_bytes), rounds
 
-    def _length(self, group: _Group, extents: Extents) -> float:
-        """The length of a run without gaps. Units: B."""
-        return runs_of(self._steps(group, extents), group.touch.itemsize, group.offsets, self.sector_bytes).length
+    def _runs(self, group: _Group, extents: Extents) -> Runs:
+        return runs_of(self._steps(group, extents), group.touch.itemsize, group.offsets, self.sector_bytes)
 
     def through(self, block: Block, extents: Extents, room: Room) -> float:
         """The bytes that pass through a cache with this room, for all rounds of a block."""
@@ -277,6 +281,11 @@ class Runs:
     length: float
     apart: tuple[Step, ...]
     at_random: tuple[Step, ...]
+
+    @property
+    def pieces(self) -> int:
+        """How many runs there are, apart from those at random."""
+        return math.prod(step.count for step in self.apart)
 
     def bytes(self, sector_bytes: int) -> float:
         """The bytes of the sectors that they touch."""

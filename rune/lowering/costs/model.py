@@ -30,14 +30,13 @@ from rune.lowering.costs.devices import record_of
 from rune.lowering.costs.footprints import Footprints, Room
 from rune.lowering.costs.launch import Launch, number, shared_bytes, spread, typical_sizes
 from rune.lowering.costs.occupancy import Occupancy, occupancy
+from rune.lowering.costs.processors import Lanes, in_lanes
 from rune.lowering.costs.reading import Block, Reader, Work, memory_of
 from rune.lowering.costs.records import Cache, DeviceRecord
 from rune.lowering.costs.registers import registers
 from rune.lowering.costs.totals import Totals, totals
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, KernelCode
 from rune.lowering.kernel.rewrite import walk
-from rune.lowering.lanes.choose import choose
-from rune.lowering.lanes.layout import layout
 from rune.records import dataclass
 
 OVERLAP = 1 / 8  # of the times of parts that do not bound
@@ -107,7 +106,9 @@ def cost(
     record: what the device can do; None for the table's record
     sizes:  values of symbolic sizes; each missing one counts with a typical value
     """
-    return _Model(code, target, record or record_of(target), typical_sizes(code, sizes)).cost()
+    record, numbers = record or record_of(target), typical_sizes(code, sizes)
+    lanes = in_lanes(code, target) if record.is_processor else Lanes(code, frozenset(), 1, 1)
+    return _Model(lanes.code, target, record, numbers, lanes).cost()
 
 
 @dataclass(slots=True)
@@ -116,13 +117,14 @@ class _Model:
     target: Target
     record: DeviceRecord
     sizes: Mapping[str, int]
+    lanes: Lanes
 
     def cost(self) -> Cost:
         record, launch = self.record, spread(self.code, self.target, self.record, self.sizes)
         register_count, group_bytes = registers(self.code), shared_bytes(launch.head)
         fill = occupancy(launch, record, register_count, group_bytes)
         block = self._read(launch)
-        sums = totals(block, record)
+        sums = totals(block, record, self.lanes.registers)
         if not record.is_processor:
             spills = max(0, register_count - record.thread_registers)
             sums.request_cycles += SPILLED_REQUESTS * spills / record.cycle_requests
@@ -159,9 +161,8 @@ class _Model:
         """What a thread does; on a processor, what all points do."""
         memory = memory_of(self.code)
         if self.record.is_processor:
-            lanes = self._lanes()
-            loops = choose(self.code.body, lanes, scalar_loops=frozenset(self.code.scalar_loops)).loops
-            reader = Reader(self.record, memory, self.sizes, self._neighbours, loops, lanes)
+            lanes = self.lanes
+            reader = Reader(self.record, memory, self.sizes, self._neighbours, lanes.loops, lanes.count)
             return reader.block(self.code.body, sampling.of_processor(self.sizes))
         thread = dims.symbol(launch.threads[0].name, 0, launch.group_threads - 1) if launch.threads else 0
         reader = Reader(self.record, memory, self.sizes, self._neighbours, thread=thread)
@@ -173,11 +174,6 @@ class _Model:
         """The most elements in one access of the target's language."""
         pieces = CUDA_C.pieces if self.target.language == "cuda" else {}
         return pieces.get(dtype, ("", 1))[1]
-
-    def _lanes(self) -> int:
-        """Elements of a vector of a processor."""
-        widest = max((p.dtype.itemsize for p in self.code.params), default=4)
-        return max(1, self.target.vector_bytes // widest)
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -192,8 +188,8 @@ class _Model:
         """The bytes, plus the time, in bytes, of the starts where a walk continues elsewhere."""
         if not self.record.is_processor:
             return through
-        registers = max(1, layout(self.code, self.target.vector_bytes).lanes // self._lanes())
-        starting = self._bytes_through(prints.starting(block, self.record.start_lines, registers), block, launch, fill)
+        starts = prints.starting(block, self.record.start_lines, self.lanes.registers)
+        starting = self._bytes_through(starts, block, launch, fill)
         nearest = next(iter(through))  # which is filled in time, wherever a walk continues
         return {**starting, nearest: through[nearest]}
 
@@ -233,6 +229,8 @@ class _Model:
             **{f"{dtypes.short(d)} units": n / self._rate(d) for d, n in sums.of_dtype.items()},
             **{f"{dtypes.short(d)} matrix units": n / self._matrix_rate(d, s) for (d, s), n in sums.products.items()},
         }
+        if record.is_processor:
+            cycles["sums"] = sums.waiting_cycles
         return {name: self._share(launch) * n / record.clock_hz for name, n in cycles.items()}
 
     def _share(self, launch: Launch) -> float:

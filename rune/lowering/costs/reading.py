@@ -111,7 +111,7 @@ class Work:
     special: float = 0.0
     barriers: float = 0.0
     flops: float = 0.0  # a multiply-add as two
-    sums: set[str] = field(default_factory=set)  # the variables that it accumulates
+    sums: dict[str, np.dtype] = field(default_factory=dict)  # the variables that it accumulates
     # Operations of matrix units, by dtype and by how many subgroups compute together.
     products: dict[tuple[np.dtype, int], float] = field(default_factory=dict)
 
@@ -212,7 +212,7 @@ class Reader:
                 self._bind(name, value)
             case Accumulate(name=name, value=value, contract=contract):
                 self._bind(name, value)
-                draft.work.sums.add(name)
+                draft.work.sums[name] = value.dtype
                 _count_combination(value, contract, draft)
             case Store():
                 self._store(stmt, draft)

@@ -25,6 +25,7 @@ from rune.lowering.kernel.memory import size_of
 from rune.lowering.kernel.rewrite import expr_sizes, names_in, walk_expr
 from rune.lowering.kernel.scalar import SCALAR_MEANING, bitcast, convert
 from rune.lowering.kernelize.cost import estimate
+from rune.lowering.lanes.choose import WIDEST
 from rune.records import dataclass
 
 SAMPLES = 16  # subgroups
@@ -32,6 +33,8 @@ LONGEST = 1 << 12  # the most rounds of a loop that are all evaluated
 _DRAWN = 1 << 47  # bound of the random numbers
 _ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: its multiples are spread evenly
 _WORD = 4  # bytes of a bank
+# Accesses of a vector of elements a few apart, and as many instructions that move its lanes.
+_OF_STEP = {0: 1.0, 1: 1.0, **{step: 4.0 * step for step in range(2, WIDEST + 1)}}
 _UNKNOWN = 256  # numbers from memory that all lanes share are assumed to be below it
 
 
@@ -219,11 +222,11 @@ def _lines(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
 def _in_vector(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
     """On a processor, neighbours or one element for all lanes are one access.
 
-    Other elements take one access per lane, and as many instructions to form a vector.
+    Elements a few apart are as many, with an instruction each that moves the lanes. Other elements
+    take one access per lane, and as many instructions to form a vector.
     """
     steps = np.diff(places, axis=1)
-    is_one = bool(np.all(steps == 0) or np.all(steps == width))
-    accesses = 1.0 if is_one else 2.0 * places.shape[1]
+    accesses = next((n for step, n in _OF_STEP.items() if np.all(steps == step * width)), 2.0 * places.shape[1])
     return Requests(_distinct(places // record.sector_bytes), accesses, 1.0)
 
 

@@ -11,6 +11,7 @@ from rune import dtypes
 from rune.lowering.costs.reading import Block, Touch
 from rune.lowering.costs.records import DeviceRecord
 from rune.lowering.kernel.nodes import AddressSpace
+from rune.lowering.lanes.rounds import UNROLL
 from rune.records import dataclass
 
 ROUND = 2.0  # instructions per round of a loop: to count, and to test for the end
@@ -19,6 +20,7 @@ UNROLLED = 4  # rounds of an inner loop that a compiler unrolls
 # and the vectors in addition to the sums. With 128 sums in 32 registers, a product took 2.5 cycles
 # instead of 0.8.
 SPILLED_REQUESTS, BESIDE = 3.0, 3
+ADDITION = 4.0  # cycles from one addition of a sum to the next
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class Totals:
     sectors: float = 0.0
     shared_requests: float = 0.0
     request_cycles: float = 0.0
+    waiting_cycles: float = 0.0
 
     @property
     def instructions(self) -> float:
@@ -45,8 +48,8 @@ class Totals:
         return sum(self.of_dtype.values())
 
 
-def totals(block: Block, record: DeviceRecord) -> Totals:
-    """The sums over a block and all blocks inside it."""
+def totals(block: Block, record: DeviceRecord, registers: int = 1) -> Totals:
+    """The sums over a block and all blocks inside it. registers: of a processor's vector"""
     sums = Totals()
     for part, times in _blocks(block, 1.0):
         for dtype, count in part.work.instructions.items():
@@ -60,11 +63,20 @@ def totals(block: Block, record: DeviceRecord) -> Totals:
             sums.products[kind] = sums.products.get(kind, 0.0) + times * count
         sums.flops += times * part.work.flops * part.lanes
         if record.is_processor:
-            spills = max(0, len(part.work.sums) + BESIDE - record.thread_registers)
-            sums.request_cycles += times * SPILLED_REQUESTS * spills / record.cycle_requests
+            _add_sums(part, times, registers, sums, record)
         for touch in part.touches:
             _add(touch, times * touch.share, sums, record)
     return sums
+
+
+def _add_sums(part: Block, times: float, registers: int, sums: Totals, record: DeviceRecord) -> None:
+    """What it takes a processor to accumulate: sums without a register, additions that wait."""
+    accumulated = part.work.sums.values()
+    spills = max(0, len(accumulated) * registers + BESIDE - record.thread_registers) / registers
+    sums.request_cycles += times * SPILLED_REQUESTS * spills / record.cycle_requests
+    side_by_side = max(registers, UNROLL if part.lanes > 1 else 1)
+    wait = max((ADDITION if dtype in dtypes.FLOATING else 1.0 for dtype in accumulated), default=0.0)
+    sums.waiting_cycles += times * wait / side_by_side
 
 
 def _unit(dtype: np.dtype) -> np.dtype:
