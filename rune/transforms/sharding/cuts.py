@@ -201,5 +201,12 @@ def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: Ar
     """The sizes of windows; axes that they span completely may be split."""
     window = dims.window_axes(len(sizes))
     axes = dims.offset if primitive is gather else window
-    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True) if axis not in dims.start_map}
-    return tuple(min(size, lengths.get(axis, size)) for axis, size in enumerate(sizes))
+    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True)}
+    # An index may address an axis that its windows span, and has to be 0 then. Other windows along
+    # such an axis are not split, and their size may not be comparable with a symbolic one.
+    spanned = {axis: n for axis, n in lengths.items() if axis not in dims.start_map or _are_numbers(n, sizes[axis])}
+    return tuple(min(size, spanned.get(axis, size)) for axis, size in enumerate(sizes))
+
+
+def _are_numbers(*sizes: Size) -> bool:
+    return all(isinstance(size, int) for size in sizes)

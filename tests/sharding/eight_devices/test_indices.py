@@ -168,6 +168,18 @@ def test_lanes_read_and_write_arrays_in_parts():
     require_same(lanes, EIGHT, (P("x"), P(), P()), X, INDICES, U)
 
 
+@pytest.mark.parametrize("spec", [P("x"), P(None, "x"), P(None, None, "x")], ids=["lanes", "rows", "columns"])
+@pytest.mark.parametrize("length", [1, 3])
+def test_windows_of_lanes_are_read_and_written_however_the_lanes_are_in_parts(spec: P, length: int):
+    cache, starts = numbers(8, 16, 24), np.array([0, 15, 3, -2, 14, 13, 7, 20], "i4")
+
+    def step(cache: Any, rows: Any, starts: Any) -> Any:
+        written = rune.vmap(lambda c, r, n: lax.dynamic_update_slice(c, r, (n, 0)))(cache, rows, starts)
+        return written, rune.vmap(lambda c, n: lax.dynamic_slice(c, (n, 0), (length, 24)))(cache, starts)
+
+    require_same(step, EIGHT, (spec, P(), P()), cache, numbers(8, length, 24), starts)
+
+
 def test_gradients_through_indices_of_an_array_in_parts():
     def loss(x: Any, i: Any, u: Any) -> Any:
         read = (rnp.sin(x[i % ROWS]) * u).sum() + (x[7] * x[30:33]).sum() + x.at[i].get(mode="fill", fill_value=2).sum()
