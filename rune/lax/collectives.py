@@ -264,15 +264,17 @@ def psum_scatter(
     >>> rune.vmap(lambda x: rune.lax.psum_scatter(x, "i"), axis_name="i")(rnp.ones((2, 2)))
     Array([2., 2.], f32[2], cpu:0)
     """
-    name = _one_name("psum_scatter", axis_name)
-    group = _grouped("psum_scatter", name, axis_index_groups)
-    size = _group_size("psum_scatter", name, group)
+    group = _grouped("psum_scatter", axis_name, axis_index_groups)
+    lanes = _group_size("psum_scatter", axis_name, group)
+    sizes = [lanes] if group else [size_of(name) for name in _names(axis_name)]
 
     def one(x: Array) -> Any:
         x = rnp.asarray(x)
         place = normalised_axis("psum_scatter", scatter_dimension, type_of(x))
-        x = _parts("psum_scatter", x, place, size, tiled)
-        return ops.psum_scatter(x, scatter_axis=place, lanes=size, axis_name=name, **group)
+        x = _split(_parts("psum_scatter", x, place, lanes, tiled), place, sizes)
+        for name, size in zip(_names(axis_name), sizes, strict=True):
+            x = ops.psum_scatter(x, scatter_axis=place, lanes=size, axis_name=name, **group)
+        return x
 
     return tree.map(one, x)
 
@@ -294,6 +296,12 @@ def _parts(operation: str, x: Array, axis: int, lanes: Size, is_tiled: bool) -> 
             hint="tiled=True gives each lane an equal share of a longer axis",
         )
     return x
+
+
+def _split(x: Array, axis: int, sizes: Sequence[Size]) -> Array:
+    """`x` with an axis of lanes as an axis for each of the named axes that they are of."""
+    shape = type_of(x).shape
+    return x if len(sizes) == 1 else rnp.reshape(x, (*shape[:axis], *sizes, *shape[axis + 1 :]))
 
 
 def all_to_all(
@@ -325,17 +333,26 @@ def all_to_all(
     Array([[0, 2],
            [1, 3]], i32[2,2], cpu:0)
     """
-    name = _one_name("all_to_all", axis_name)
-    group = _grouped("all_to_all", name, axis_index_groups)
-    size = _group_size("all_to_all", name, group)
+    names = _names(axis_name)
+    group = _grouped("all_to_all", axis_name, axis_index_groups)
+    lanes = _group_size("all_to_all", axis_name, group)
+    sizes = [lanes] if group else [size_of(name) for name in names]
 
     def one(x: Array) -> Any:
         x = rnp.asarray(x)
         x_type = type_of(x)
         split = normalised_axis("all_to_all", split_axis, x_type)
         concat = normalised_axis("all_to_all", concat_axis, x_type)
-        x = _parts("all_to_all", x, split, size, tiled)
-        x = ops.all_to_all(x, split_axis=split, concat_axis=concat, lanes=size, axis_name=name, **group)
+        x = _parts("all_to_all", x, split, lanes, tiled)
+        # Along several axes one after another: a part is first sent to the row of its lane.
+        if len(names) > 1:
+            x = _split(rnp.moveaxis(x, split, 0), 0, sizes)
+            for place, (name, size) in enumerate(zip(names, sizes, strict=True)):
+                x = ops.all_to_all(x, split_axis=place, concat_axis=place, lanes=size, axis_name=name)
+            x = rnp.moveaxis(rnp.reshape(x, (lanes, *type_of(x).shape[len(names) :])), 0, concat)
+        else:
+            name = _one_name("all_to_all", axis_name)
+            x = ops.all_to_all(x, split_axis=split, concat_axis=concat, lanes=lanes, axis_name=name, **group)
         return _joined(x, concat) if tiled else x
 
     return tree.map(one, x)
@@ -349,8 +366,10 @@ def _joined(x: Array, axis: int) -> Array:
 def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
     """Sends each lane's value to another lane; lanes that receive nothing get zeros.
 
-    perm:    pairs (lane that sends, lane that receives).
+    perm:    pairs (lane that sends, lane that receives); lanes of several axes count in row-major
+             order
     Shapes: any, unchanged. Types: that of `x`.
+    Cost:    along several axes every lane receives the values of all.
     Errors:  ArgumentError where a lane sends or receives twice, or does not exist.
 
     >>> import rune, rune.numpy as rnp
@@ -358,10 +377,22 @@ def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
     >>> rune.vmap(lambda x: rune.lax.ppermute(x, "i", ring), axis_name="i")(rnp.arange(3.0))
     Array([2., 0., 1.], f32[3], cpu:0)
     """
-    name = _one_name("ppermute", axis_name)
     pairs = tuple((int(a), int(b)) for a, b in perm)
-    _check_permutation(pairs, size_of(name))
+    _check_permutation(pairs, axis_size(axis_name))
+    names = _names(axis_name)
+    if len(names) > 1:
+        return tree.map(lambda leaf: _permuted(rnp.asarray(leaf), names, pairs), x)
+    name = _one_name("ppermute", axis_name)
     return tree.map(lambda leaf: ops.ppermute(rnp.asarray(leaf), permutation=pairs, axis_name=name), x)
+
+
+def _permuted(x: Array, names: tuple[Hashable, ...], pairs: tuple[tuple[int, int], ...]) -> Array:
+    """What each lane of several axes receives."""
+    senders = np.full(axis_size(names), -1, np.int32)
+    for sender, receiver in pairs:
+        senders[receiver] = sender
+    sender = rnp.take(senders, axis_index(names))
+    return rnp.where(sender < 0, rnp.zeros_like(x), rnp.take(all_gather(x, names), rnp.maximum(sender, 0), axis=0))
 
 
 def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Size) -> None:

@@ -8,13 +8,16 @@ import numpy as np
 
 from rune import dtypes, ops, tree
 from rune.array import Array
-from rune.core.interpreter import is_differentiable, type_of
+from rune.core.interpreter import Tracer, is_differentiable, type_of
 from rune.core.types import Shape
 from rune.dims import Size
 from rune.numpy.arguments import shape_of, value
 from rune.ops.family import size_value
+from rune.sharding import NamedSharding
 from rune.transforms.arguments import as_value, unshared
 from rune.transforms.compile.placement import destinations, put_each
+from rune.transforms.sharding.constraint import fitted
+from rune.transforms.sharding.refusal import require_there
 from rune.typing import ArrayLike
 
 T = TypeVar("T")  # an array, or a tree of arrays
@@ -41,9 +44,11 @@ def _stopped(leaf: object) -> object:
 def with_sharding_constraint(x: T, shardings: object) -> T:
     """The tree unchanged, with each array laid out on the devices of a mesh.
 
-    shardings: a tree prefix of NamedShardings; None leaves an array where it is.
+    shardings: a tree prefix of NamedShardings; None leaves an array where it is. In a jitted
+               function an axis that the mesh does not divide stays whole
     Shapes: any, unchanged. Types: any, unchanged.
-    Errors: ShapeError if a mesh does not divide an axis.
+    Errors: ShapeError if a mesh does not divide an axis of an array, DeviceError for one that is
+            committed to other devices.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
@@ -53,7 +58,15 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     P('data')
     """
     name = "with_sharding_constraint"
-    return put_each(name, "", x, destinations(name, "shardings", shardings, x))
+    places = destinations(name, "shardings", shardings, x)
+    for number, (leaf, where) in enumerate(zip(tree.leaves(x), places, strict=True)):
+        if not isinstance(where, NamedSharding):
+            continue
+        if type(leaf) is Array:
+            require_there(name, leaf.type, leaf.place, where.mesh)
+        if isinstance(leaf, Tracer):
+            places[number] = fitted(where, type_of(leaf).shape)
+    return put_each(name, "", x, places)
 
 
 def optimization_barrier(operand: T) -> T:

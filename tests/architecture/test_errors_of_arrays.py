@@ -216,8 +216,8 @@ NUMPY: list[tuple[str, str]] = [
 LAX: list[tuple[str, str]] = [
     ("upper halves of floats", "rune.lax.mulhi(x, x)"),
     (
-        "a permutation over two axes",
-        "rune.vmap(lambda v: rune.lax.ppermute(v, ('i', 'j'), [(0, 1)]), axis_name='i')(x)",
+        "groups of lanes of two axes",
+        "rune.vmap(lambda v: rune.lax.psum(v, ('i', 'j'), axis_index_groups=[[0]]), axis_name='i')(x)",
     ),
     (
         "a permutation of symbolic lanes",

@@ -45,7 +45,7 @@ SHARDINGS: list[tuple[str, str]] = [
     ("a spec alone for jit", "rune.jit(lambda a: a, in_shardings=P('data'))(x)"),
     ("shardings for other arguments", "rune.jit(lambda a, b: a, in_shardings=(rows,))(x, x)"),
     ("shardings for other results", "rune.jit(lambda a: a, out_shardings=(rows, rows))(even)"),
-    ("a constraint that the mesh does not divide", "rune.jit(lambda a: lax.with_sharding_constraint(a, rows))(x)"),
+    ("an eager constraint that the mesh does not divide", "lax.with_sharding_constraint(x, rows)"),
     ("a symbolic size that may not divide", "rune.jit(lambda a: a * 2, in_shardings=rows, dims={'n': (1, 9)})(even)"),
     ("blocks that the mesh does not divide", "rune.make_array_from_callback((3,), rows, lambda block: x[block])"),
     ("a block of another shape", "rune.make_array_from_callback((4,), rows, lambda block: x)"),
@@ -64,6 +64,10 @@ SHARDINGS: list[tuple[str, str]] = [
 ]
 
 BODIES: list[tuple[str, str]] = [
+    (
+        "an array of another mesh in a body",
+        "on_each(lambda v: v)(rune.device_put(even, NamedSharding(alone, P('data'))))",
+    ),
     ("no mesh", "on_each(lambda v: v, mesh=None)(even)"),
     ("a device in the place of a mesh", "on_each(lambda v: v, mesh='cpu')(even)"),
     ("an argument of a body that the mesh does not divide", "on_each(lambda v: v['w'])({'w': x})"),

@@ -230,6 +230,23 @@ def descent(lib: Library) -> list[Any]:
     return _on_eight(lib, body, (lib.P(), lib.P(), lib.P()))
 
 
+def exchanged_over_both(lib: Library) -> list[Any]:
+    """Collectives over two axes of a mesh at once, in both orders, and their gradients."""
+    lax, x = lib.lax, numbers(8, 16)
+    kinds: list[tuple[Callable[[Any], Any], Any]] = [
+        (lambda x: lax.psum_scatter(x, ("b", "a"), scatter_dimension=1, tiled=True), lib.P("a", "b")),
+        (lambda x: lax.all_to_all(x, ("a", "b"), 1, 0, tiled=True), lib.P(("a", "b"))),
+        (lambda x: lax.all_to_all(x, ("b", "a"), 1, 1, tiled=True), lib.P(("a", "b"))),
+        (lambda x: lax.ppermute(x, ("a", "b"), [(0, 5), (7, 0), (3, 4)]), lib.P(("a", "b"))),
+    ]
+    results = []
+    for collective, spec in kinds:
+        f = lib.shard_map(collective, mesh=lib.mesh((4, 2), "ab"), in_specs=lib.P(("a", "b")), out_specs=spec)
+        loss = lambda x, f=f: (lib.np.sin(f(x)) ** 2).sum()  # noqa: E731
+        results += [lib.jit(f)(x), lib.grad(loss)(x), lib.jit(lib.grad(loss))(x)]
+    return results
+
+
 CHECKED: dict[str, Program] = {
     p.__name__.replace("_", " "): p
     for p in (
@@ -251,5 +268,6 @@ CHECKED: dict[str, Program] = {
         two_axes,
         alike_for_every_device,
         descent,
+        exchanged_over_both,
     )
 }

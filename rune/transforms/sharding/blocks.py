@@ -17,12 +17,14 @@ Specs = tuple[PartitionSpec, ...]
 class Region:
     """The devices that run a body, each on its own: a mesh, and its axes that are split manually.
 
-    is_typed: whether types tell along which of these axes the values of the body vary
+    is_typed:   whether types tell along which of these axes the values of the body vary
+    is_watched: whether indices are checked, so that each device has all of what they address
     """
 
     mesh: Mesh
     manual: tuple[Name, ...]
     is_typed: bool = False
+    is_watched: bool = False
 
     @property
     def is_whole(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 
 from rune.core.axes import Name
 from rune.core.lower import Scatter
@@ -15,6 +16,7 @@ from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather
 from rune.ops.movement import slice_
 from rune.ops.windows import dynamic_slice
+from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.letters import Letter, Letters
@@ -23,28 +25,146 @@ from rune.transforms.sharding.reshard import Layout, cuts_further
 Cuts = Mapping[Letter, tuple[Name, ...]]  # the mesh axes that cut each letter
 
 
-def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts:
-    """The mesh axes that split each letter: those of the operand that is split most come first."""
-    cuts: dict[Letter, tuple[Name, ...]] = {}
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand as the devices have it.
+
+    often: how often it is sent if it is needed otherwise, for each time that the operation runs
+    """
+
+    type: ArrayType
+    layout: Layout
+    often: float = 1.0
+
+
+def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[ArrayType], region: Region) -> Cuts:
+    """The mesh axes that split each letter: most of them, then those for which least is sent.
+
+    Of equals, those of the operand that is split most.
+    """
+    candidates = _candidates(letters, [x.layout for x in operands], region)
+    if len(candidates) == 1:
+        return candidates[0]
+    working = {letter for axes in letters.results for letter in axes}
+    # A sum of products is work that is worth splitting; to write, or to read by an index, is none.
+    working |= letters.reductions.keys() if not letters.indexed else set()
+
+    def cost(cuts: Cuts) -> tuple[int, float]:
+        names = {name for letter, names in cuts.items() if letter in working for name in names}
+        return -region.size([*names]), _bytes_sent(letters, cuts, operands, results, region)
+
+    return min(candidates, key=cost)
+
+
+def _candidates(letters: Letters, layouts: Sequence[Layout], region: Region) -> list[Cuts]:
+    """Ways to split an operation: each operand comes first once, by indices or not."""
     order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
+    orders = [[first, *(n for n in order if n != first)] for first in order if any(layouts[first])] or [order]
+    unsplit = [frozenset(), letters.indexed] if letters.indexed else [frozenset()]
+    candidates: list[Cuts] = []
+    for absent in unsplit:
+        for operands in orders:
+            cuts = _cuts(letters, layouts, operands, absent, region)
+            if cuts not in candidates:
+                candidates.append(cuts)
+    return candidates
+
+
+def _cuts(
+    letters: Letters, layouts: Sequence[Layout], order: Sequence[int], absent: frozenset[int], region: Region
+) -> Cuts:
+    cuts: dict[Letter, tuple[Name, ...]] = {}
     for operand in order:
         for letter, names in zip(letters.operands[operand], layouts[operand], strict=True):
-            # A mesh axis can split only one letter: a device has one place along it.
-            names_used = {name for others in cuts.values() for name in others}
-            if letter is not None and names and letter not in cuts and not names_used & set(names):
+            # A mesh axis can split only one letter: a device has one place along it. What is read
+            # by an index is sent anyway, and may be sent to where a part of the result is.
+            is_read = letter in letters.read_by_index
+            names_used = {n for x, others in cuts.items() if x not in letters.read_by_index for n in others}
+            if letter is None or letter in absent or not names or letter in cuts:
+                continue
+            if is_read or not names_used & set(names):
                 cuts[letter] = _dividing(names, letters.parts.get(letter, 0), region)
     return cuts
 
 
-def cuts_for(target: Layout, letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts | None:
-    """The cuts that yield the result in a layout; None if operands would have to be exchanged."""
+def _bytes_sent(
+    letters: Letters, cuts: Cuts, operands: Sequence[Operand], results: Sequence[ArrayType], region: Region
+) -> float:
+    """The bytes that a device sends to run an operation split in this way."""
+    inner = within(letters, cuts)
+    total = 0.0
+    for x, layout in zip(operands, operand_layouts(letters, cuts), strict=True):
+        names = [n for at, needed in zip(x.layout, layout, strict=True) for n in at if n not in needed]
+        total += x.often * (region.size(names) - 1) * _bytes(x.type, x.layout, region)
+    united_names = [name for letter in letters.reductions for name in inner.get(letter, ())]
+    read_names = [name for letter in letters.read_by_index for name in inner.get(letter, ())]
+    for type, axes in zip(results, letters.results, strict=True):
+        size = _bytes(type, [inner.get(letter, ()) for letter in axes], region)
+        parts = [name for letter in axes for name in cuts.get(letter, ()) if name not in inner.get(letter, ())]
+        for name in (*united_names, *read_names):
+            # A sum is a scatter of sums, and a gather of them unless each device wants its part.
+            total += (1 if name in parts else 2) * size * (1 - 1 / region.size([name]))
+    return total
+
+
+# A size that is known only at run time counts as this.
+_NOMINAL = 1024
+
+
+def _bytes(type: ArrayType, layout: Layout | list[tuple[Name, ...]], region: Region) -> float:
+    """The bytes of a block."""
+    sizes = (size if isinstance(size, int) else _NOMINAL for size in type.shape)
+    return type.dtype.itemsize * math.prod(sizes) / region.size([name for names in layout for name in names])
+
+
+def within(letters: Letters, cuts: Cuts) -> Cuts:
+    """The cuts while an operation reads by indices: of these devices each reads for all."""
+    sending = {name for letter in letters.read_by_index for name in cuts.get(letter, ())}
+    if not sending:
+        return cuts
+    return {x: names if x in letters.indexed else _until(names, sending) for x, names in cuts.items()}
+
+
+def _until(names: tuple[Name, ...], ends: Collection[Name]) -> tuple[Name, ...]:
+    return names[: next((n for n, name in enumerate(names) if name in ends), len(names))]
+
+
+def operand_layouts(letters: Letters, cuts: Cuts) -> list[Layout]:
+    """The layouts of the operands of an operation split in this way."""
+    inner = within(letters, cuts)
+    return [tuple(inner.get(letter, ()) for letter in axes) for axes in letters.operands]
+
+
+def indexed_cut(letters: Letters, cuts: Cuts) -> dict[int, tuple[Name, ...]]:
+    """The split axes of the first operand that are indexed, with the mesh axes that split them."""
+    if not letters.indexed:
+        return {}
+    axes = enumerate(letters.operands[0])
+    return {axis: cuts[letter] for axis, letter in axes if letter in letters.indexed and cuts.get(letter)}
+
+
+def cuts_for(
+    target: Layout, letters: Letters, operands: Sequence[Operand], result: ArrayType, region: Region
+) -> Cuts | None:
+    """The cuts that yield the result in a layout; None if operands would have to be exchanged.
+
+    Updates of which devices have parts are exchanged if they are smaller than the array that the
+    devices would add up.
+    """
     cuts = {letter: names for letter, names in zip(letters.results[0], target, strict=True) if names}
     if None in cuts or any(_dividing(n, letters.parts.get(x, 0), region) != n for x, n in cuts.items()):  # type: ignore[arg-type]
         return None
-    for axes, layout in zip(letters.operands, layouts, strict=True):
-        if not cuts_further(tuple(cuts.get(letter, ()) for letter in axes), layout):
-            return None
-    return cuts
+    for letter, names in zip(letters.operands[0], operands[0].layout, strict=True) if letters.read_by_index else ():
+        if letter in letters.read_by_index and names:
+            cuts[letter] = names
+    needed = operand_layouts(letters, cuts)
+    if all(cuts_further(layout, x.layout) for layout, x in zip(needed, operands, strict=True)):
+        return cuts
+    if not indexed_cut(letters, cuts) or not letters.reductions:
+        return None
+    devices = region.size([name for names in cuts.values() for name in names])
+    is_less = _bytes_sent(letters, cuts, operands, [result], region) < _bytes(result, (), region) * (1 - 1 / devices)
+    return cuts if is_less else None
 
 
 def _dividing(names: tuple[Name, ...], length: int, region: Region) -> tuple[Name, ...]:
@@ -81,5 +201,12 @@ def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: Ar
     """The sizes of windows; axes that they span completely may be split."""
     window = dims.window_axes(len(sizes))
     axes = dims.offset if primitive is gather else window
-    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True) if axis not in dims.start_map}
-    return tuple(min(size, lengths.get(axis, size)) for axis, size in enumerate(sizes))
+    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True)}
+    # An index may address an axis that its windows span, and has to be 0 then. Other windows along
+    # such an axis are not split, and their size may not be comparable with a symbolic one.
+    spanned = {axis: n for axis, n in lengths.items() if axis not in dims.start_map or _are_numbers(n, sizes[axis])}
+    return tuple(min(size, spanned.get(axis, size)) for axis, size in enumerate(sizes))
+
+
+def _are_numbers(*sizes: Size) -> bool:
+    return all(isinstance(size, int) for size in sizes)

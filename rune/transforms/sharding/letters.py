@@ -10,7 +10,8 @@ for gathers and scatters along axes that indices do not affect.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from itertools import count
 
 from rune import dims
 from rune.core.lower import (
@@ -35,6 +36,7 @@ from rune.ops.collectives import pmax, pmin, psum
 from rune.ops.contraction import Numbers
 from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
+from rune.transforms.sharding.by_index import READS, indexed_axes
 
 Letter = int | None  # None: an axis that must not be split
 # The collective that combines the devices' parts of a reduction.
@@ -48,16 +50,44 @@ class Letters:
     reductions: the letters that the operation reduces over, and the collective that combines the
                 parts
     parts:      for letters that denote the outer part of an axis, the length of that part
+    indexed:    the letters of axes of the first operand that indices address (by_index.py)
     """
 
     operands: tuple[tuple[Letter, ...], ...]
     results: tuple[tuple[Letter, ...], ...]
     reductions: Mapping[int, Collective] = field(default_factory=dict)
     parts: Mapping[int, int] = field(default_factory=dict)
+    indexed: frozenset[int] = frozenset()
+
+    @property
+    def read_by_index(self) -> frozenset[int]:
+        """Those that are no axes of the results: whose elements are sent to all devices."""
+        return self.indexed.difference(*self.results)
 
 
 def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params) -> Letters | None:
     """The letters of an operation; None if no axis may be split."""
+    letters = letters_beside_indices(primitive, types, params)
+    axes = indexed_axes(primitive, types, params) if letters is not None else []
+    return letters if letters is None or not axes else _with_indexed(letters, axes, primitive)
+
+
+def _with_indexed(letters: Letters, axes: Sequence[int], primitive: Primitive) -> Letters:
+    """The letters with another for each axis that indices address; what is written has it too."""
+    used = {letter for operand in (*letters.operands, *letters.results) for letter in operand}
+    unused = count(1 + max((letter for letter in used if letter is not None), default=0))
+    added = {axis: next(unused) for axis in axes if letters.operands[0][axis] is None}
+
+    def with_added(axes: Sequence[Letter]) -> tuple[Letter, ...]:
+        return tuple(added.get(axis, letter) for axis, letter in enumerate(axes))
+
+    operands = (with_added(letters.operands[0]), *letters.operands[1:])
+    results = letters.results if primitive in READS else tuple(map(with_added, letters.results))
+    return replace(letters, operands=operands, results=results, indexed=frozenset(added.values()))
+
+
+def letters_beside_indices(primitive: Primitive, types: Sequence[ArrayType], params: Params) -> Letters | None:
+    """The same with axes whole that indices address."""
     lower = primitive.lower
     match lower:
         case Scalar() | Convert() | Bitcast() | Parts():

@@ -10,7 +10,9 @@ right.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 from rune.core.evaluate import eval_program
@@ -37,9 +39,19 @@ from rune.transforms.programs.variation import untyped
 from rune.transforms.sharding.block import Block, Computed, Outside
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.branches import local_branch
+from rune.transforms.sharding.by_index import READS, ByIndex
 from rune.transforms.sharding.constraint import sharding_constraint
-from rune.transforms.sharding.cuts import Cuts, cuts_for, cuts_of, with_sizes_of
-from rune.transforms.sharding.letters import Letters, letters_of
+from rune.transforms.sharding.cuts import (
+    Cuts,
+    Operand,
+    cuts_for,
+    cuts_of,
+    indexed_cut,
+    operand_layouts,
+    with_sizes_of,
+    within,
+)
+from rune.transforms.sharding.letters import letters_beside_indices, letters_of
 from rune.transforms.sharding.loops import local_loop
 from rune.transforms.sharding.reshard import Layout, cuts_further, layout_of, resharded, spec_of, uncut
 from rune.transforms.sharding.scattered_sums import economical
@@ -50,11 +62,11 @@ ORDERED = Effect.ORDERED
 class Localize(Interpreter):
     """Binds in its parent, inside the axes of the mesh, the operations of a device on blocks."""
 
-    __slots__ = ("region",)
+    __slots__ = ("region", "runs")
 
-    def __init__(self, parent: Interpreter, region: Region):
+    def __init__(self, parent: Interpreter, region: Region, runs: int | None = 1):
         super().__init__(parent)
-        self.region = region
+        self.region, self.runs = region, runs
 
     def block(self, value: Value, type: ArrayType, spec: PartitionSpec) -> Block:
         """The tracer of a block."""
@@ -66,9 +78,18 @@ class Localize(Interpreter):
             return value.value, value.layout
         return value, uncut(type_of(value).ndim)
 
-    def within(self, parent: Interpreter) -> Localize:
-        """An interpreter for a program that an equation of this one holds."""
-        return Localize(parent, self.region)
+    def within(self, parent: Interpreter, runs: int | None = 1) -> Localize:
+        """An interpreter for a program that an equation of this one holds.
+
+        runs: how often the equation runs it; None if that is unknown
+        """
+        return Localize(parent, self.region, None if self.runs is None or runs is None else self.runs * runs)
+
+    def operand(self, value: Value) -> Operand:
+        """A value as an operand. What a loop reads of outside is sent once for all its runs."""
+        is_outside = self.owns(value) and isinstance(value.source, Outside)
+        often = 1.0 if not is_outside else 0.0 if self.runs is None else 1 / max(self.runs, 1)
+        return Operand(type_of(value), self.split(value)[1], often)
 
     def at(self, value: Value, target: Layout) -> Value:
         """The device's part of a value in another layout."""
@@ -82,8 +103,8 @@ class Localize(Interpreter):
             source, cuts = block.source, self._cuts_back(block, layout)
             operands: list[tuple[Block, Layout]] = []
             if cuts is not None and isinstance(source, Computed):
-                operand_layouts = zip(source.args, _operand_layouts(source.letters, cuts), strict=True)
-                operands = [(a, at) for a, at in operand_layouts if self.owns(a) and at not in a.copies]
+                needed = zip(source.args, operand_layouts(source.letters, cuts), strict=True)
+                operands = [(a, at) for a, at in needed if self.owns(a) and at not in a.copies]
             if operands:
                 pending += operands
                 continue
@@ -101,7 +122,7 @@ class Localize(Interpreter):
         source = block.source
         if target in block.copies or not isinstance(source, Computed):
             return None
-        return cuts_for(target, source.letters, [self.split(a)[1] for a in source.args], self.region)
+        return cuts_for(target, source.letters, [*map(self.operand, source.args)], block.type, self.region)
 
     def _copy(self, block: Block, target: Layout, cuts: Cuts | None) -> Value:
         match block.source:
@@ -148,7 +169,8 @@ class Localize(Interpreter):
         if program is not None:
             return eval_program(program, args)
         with use(self.parent):
-            letters = letters_of(primitive, [*map(type_of, args)], params)
+            rule = letters_beside_indices if self.region.is_watched else letters_of
+            letters = rule(primitive, [*map(type_of, args)], params)
             # Without letters the operation cannot be split: every device computes everything.
             if letters is None:
                 return self._undivided(primitive, args, params)
@@ -169,7 +191,7 @@ class Localize(Interpreter):
         """The results of a body that may mention the mesh again, for the other axes."""
         assert self.parent is not None
         outer_names = tuple(name for name in self.region.manual if name not in region.manual)
-        inner = Localize(self.parent, Region(region.mesh, outer_names))
+        inner = Localize(self.parent, replace(self.region, manual=outer_names))
         blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
         # The inner shard_map splits along other axes; for these, every device has the values whole.
         outs = inner.trace(eval_program, program, blocks)
@@ -184,9 +206,9 @@ class Localize(Interpreter):
     def _by_letters(self, operation: Computed) -> list[Block]:
         """The results of an operation, each device's part from parts of the operands."""
         primitive, letters = operation.primitive, operation.letters
-        cuts = cuts_of(letters, [self.split(a)[1] for a in operation.args], self.region)
         out = primitive.type_rule(*map(type_of, operation.args), **operation.params)
         types: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
+        cuts = cuts_of(letters, [*map(self.operand, operation.args)], types, self.region)
         layouts = [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.results]
         results = list(zip(types, layouts, strict=True))
         # Parts of one of several results would compute all of them again.
@@ -197,17 +219,25 @@ class Localize(Interpreter):
     def _parts(self, operation: Computed, cuts: Cuts, results: Sequence[tuple[ArrayType, Layout]]) -> list[Value]:
         """A device's part of an operation with these cuts."""
         primitive, letters = operation.primitive, operation.letters
-        type, layout = results[0]
-        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(layout)))
-        layouts = _operand_layouts(letters, cuts)
+        (type, layout), inner = results[0], within(letters, cuts)
+        inner_layout = tuple(inner.get(letter, ()) for letter in letters.results[0])
+        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(inner_layout)))
+        layouts = operand_layouts(letters, cuts)
         operands = [self.at(a, layout) for a, layout in zip(operation.args, layouts, strict=True)]
         reductions = [(unite, name) for letter, unite in letters.reductions.items() for name in cuts.get(letter, ())]
         # The array that is added to counts once: devices add their parts to zeros first.
         start = operands[0] if reductions and primitive is scatter_add else None
         if start is not None:
             operands[0] = zeros_like(start)
-        outs = primitive(*operands, **params)
-        values: list[Value] = list(outs) if primitive.multiple_results else [outs]
+        indexed = indexed_cut(letters, cuts)
+        if indexed:
+            by_index = ByIndex(primitive, type_of(operation.args[0]), indexed, self.region)
+            finish = functools.partial(resharded, mesh=self.region.mesh, source=inner_layout, target=layout)
+            is_read = primitive in READS
+            values = [by_index.read(operands, params, finish) if is_read else by_index.write(operands, params)]
+        else:
+            outs = primitive(*operands, **params)
+            values = list(outs) if primitive.multiple_results else [outs]
         for unite, name in reductions:
             values = [unite(v, axis_name=name) for v in values]
         return values if start is None else [add(start, v) for v in values]
@@ -228,10 +258,6 @@ def _require_same(mesh: Mesh, other: Mesh) -> None:
             f"jit: cannot run on two meshes in one program ({mesh} and {other})",
             hint="make one mesh of these devices; its specs name the axes that cut an array",
         )
-
-
-def _operand_layouts(letters: Letters, cuts: Cuts) -> list[Layout]:
-    return [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.operands]
 
 
 @per_program

@@ -79,9 +79,10 @@ def local_loop(
         (*(outside.split(c)[1] for c in carry), *(uncut(t.ndim) for t in arrays)),
         (frozenset(),) * (len(carry) + len(arrays)),
     )
+    runs = count if isinstance(count, int) else None
     # Ends: axes are split further, or split less and then fixed; each can happen only so often.
     while True:
-        step, results = _local(outside, body, const_values, state.types, state.layouts)
+        step, results = _local(outside, body, const_values, state.types, state.layouts, runs=runs)
         following = state.next(results)
         if following is state:
             break
@@ -115,7 +116,9 @@ def _are_free(condition: Staged | None, carries: int) -> list[bool]:
 def _condition(outside: Localize, program: Program, const_values: Sequence[Value], state: _State) -> Staged:
     """The condition on the blocks of the state, on which all devices agree."""
     count = len(program.inputs) - 1 - len(const_values)  # it does not take the arrays
-    local_condition, _ = _local(outside, program, const_values, state.types[:count], state.layouts[:count], [()])
+    local_condition, _ = _local(
+        outside, program, const_values, state.types[:count], state.layouts[:count], [()], runs=None
+    )
     # Integers are the same on all devices, so the devices agree without an exchange.
     if is_exact(program):
         return local_condition
@@ -134,15 +137,18 @@ def _local(
     types: Sequence[ArrayType],
     layouts: Sequence[Layout],
     out_layouts: Sequence[Layout] | None = None,
+    *,
+    runs: int | None,
 ) -> tuple[Staged, list[Layout]]:
     """A program of (step, consts, values) for blocks of the values, and the layouts of its results.
 
-    out_layouts: the required layouts of the results; None for those of the values.
+    out_layouts: the required layouts of the results; None for those of the values
+    runs:        how often the loop runs the program; None if that is unknown
     """
     results: list[Layout] = []
 
     def run(step: Value, *blocks: Value) -> list[Value]:
-        inside = outside.within(current())
+        inside = outside.within(current(), runs)
         carry = [Block(inside, b, t, layout) for b, t, layout in zip(blocks, types, layouts, strict=True)]
         # Blocks that the body reads keep their origin, so that a conversion is written outside the
         # loop.

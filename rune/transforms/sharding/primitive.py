@@ -39,6 +39,7 @@ from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, typed, untyped
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.localize import localized, meshes_within
+from rune.transforms.sharding.refusal import require_there
 from rune.transforms.sharding.run import mesh_program
 from rune.transforms.sharding.watched import run_watched
 
@@ -101,10 +102,15 @@ def _calls(*args: object, program: Program, region: Region, **_: object) -> tupl
 
 
 def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> list[Array]:
+    for arg in args:
+        if type(arg) is Array:
+            require_there("shard_map", arg.type, arg.place, region.mesh)
     # A program that mentions the mesh again must first become one that a single device can run.
     program = untyped(program)
-    local = _localized(program, region, in_specs, out_specs) if meshes_within(program) else program
-    if is_watching(config.current()):
+    settings = config.current()
+    watched = replace(region, is_watched=settings.check_bounds)
+    local = _localized(program, watched, in_specs, out_specs) if meshes_within(program) else program
+    if is_watching(settings):
         return run_watched(local, region.mesh, in_specs, out_specs, args)
     return mesh_program(local, region.mesh, in_specs, out_specs)(args)
 
@@ -115,7 +121,8 @@ def _localized(program: Program, region: Region, in_specs: Specs, out_specs: Spe
     types = [region.array_type(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
     # An interpreter takes equations, so the body is put back into one.
     equation = stage(lambda *args: shard_map_primitive(*args, **params), types, program.name)
-    return localized(equation.program, Region(region.mesh, region.mesh.axis_names), in_specs, out_specs)[0]
+    everywhere = replace(region, manual=region.mesh.axis_names, is_typed=False)
+    return localized(equation.program, everywhere, in_specs, out_specs)[0]
 
 
 # --- forward derivatives ------------------------------------------------------------------------

@@ -228,6 +228,32 @@ def test_a_committed_array_of_another_device_is_refused():
         _ = array + elsewhere
 
 
+@pytest.mark.parametrize("device", ["cpu:7", "cpu:0", "eight", "others"])
+def test_an_array_that_is_committed_elsewhere_is_refused_by_a_mesh_as_in_compiled_code(device: str):
+    meshes = {"eight": make_mesh((8,), ("a",)), "others": Mesh(["cpu:4", "cpu:5", "cpu:6", "cpu:7"], "a")}
+    where = NamedSharding(meshes[device], P("a")) if device in meshes else device
+    elsewhere, mesh = rune.device_put(numbers((8,)), where), make_mesh((4,), ("a",))
+    double = rune.shard_map(lambda x: 2 * x, mesh=mesh, in_specs=P("a"), out_specs=P("a"))
+
+    for f in (double, rune.jit(double), lambda x: rune.lax.with_sharding_constraint(x, NamedSharding(mesh, P("a")))):
+        with pytest.raises(DeviceError, match="it is committed there"):
+            f(elsewhere)
+
+
+def test_an_array_on_the_devices_of_a_mesh_or_on_none_is_laid_out_by_shard_map():
+    mesh, x = make_mesh((4,), ("a",)), numbers((8,))
+    double = rune.shard_map(lambda x: 2 * x, mesh=mesh, in_specs=P("a"), out_specs=P("a"))
+
+    for array in (rune.device_put(x, NamedSharding(mesh, P())), rnp.asarray(x), x):
+        np.testing.assert_array_equal(double(array), 2 * x)
+
+
+def test_a_compiled_result_has_the_words_of_the_sharding_that_was_asked_for():
+    sharding = NamedSharding(make_mesh((4, 2), ("a", "b")), P("a", None))
+
+    assert rune.jit(lambda x: 2 * x, out_shardings=sharding)(numbers((8, 3))).sharding == sharding
+
+
 def test_a_mesh_of_devices_of_several_makers_holds_an_array():
     names = [d.name for d in rune.devices() if d.name in ("cpu:0", "opencl:0", "vulkan:0", "wgpu:0")]
     mesh = Mesh(names, "a")

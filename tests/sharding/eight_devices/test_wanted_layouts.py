@@ -14,6 +14,7 @@ from rune import lax
 from rune import numpy as rnp
 from rune.core.higher import subprograms
 from rune.core.program import Program
+from rune.errors import ShapeError
 from rune.sharding import NamedSharding, P, make_mesh
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.localize import localized
@@ -75,6 +76,19 @@ def test_a_constraint_reaches_back_as_a_wanted_result_does():
     program = local(lambda x: lax.with_sharding_constraint(rnp.outer(x, x), rows).sum(), (P(),), (P(),), numbers(8))
 
     assert largest(program) == 8 * 8 // 4
+
+
+def test_a_constraint_that_the_mesh_does_not_divide_leaves_the_axis_whole_in_compiled_code():
+    sharding, x = NamedSharding(make_mesh((4, 2), ("a", "b")), P(("b", "a"), None)), np.arange(18.0, dtype="f")
+    x = x.reshape(6, 3)
+    result = rune.jit(lambda x: rune.lax.with_sharding_constraint(2 * x, sharding))(x)
+
+    assert result.sharding.spec == P("b", None)
+    np.testing.assert_array_equal(result, 2 * x)
+    with pytest.raises(ShapeError, match="cannot cut axis 0"):
+        rune.lax.with_sharding_constraint(rune.numpy.asarray(x), sharding)
+    with pytest.raises(ShapeError, match="cannot cut axis 0"):
+        rune.jit(lambda x: x, out_shardings=sharding)(x)
 
 
 def test_a_value_also_needed_whole_is_computed_whole():
