@@ -159,7 +159,8 @@ class AtIndex(Generic[A]):
         """
         _check(how)
         elements = as_type(unrounded("at", joined("at", values)), type_of(self._x).dtype, name="at")
-        return distinct(self._write(None, indexing.scatter, elements, how), values)
+        out: Any = self._write(None, indexing.scatter, elements, how)
+        return distinct(out, values)
 
     def add(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with `values` added.

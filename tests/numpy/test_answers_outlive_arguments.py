@@ -83,8 +83,9 @@ def functions(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
     """The public functions of a module; none that reads or writes files."""
     for name in dir(module):
         function = getattr(module, name)
-        is_function = callable(function) and not isinstance(function, type | GenericAlias)
-        if is_function and not name.startswith(("_", "save", "load", "from")):
+        if isinstance(function, type | GenericAlias) or name.startswith(("_", "save", "load", "from")):
+            continue
+        if callable(function):
             yield name, function
 
 
