@@ -159,8 +159,8 @@ class AtIndex(Generic[A]):
         """
         _check(how)
         elements = as_type(unrounded("at", joined("at", values)), type_of(self._x).dtype, name="at")
-        out: Any = self._write(None, indexing.scatter, elements, how)
-        return distinct(out, values)
+        out = self._write(None, indexing.scatter, elements, how)
+        return distinct(out, values)  # type: ignore[reportArgumentType]  # A stands for an array or a tracer
 
     def add(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with `values` added.
