@@ -67,7 +67,7 @@ def reshape(
 
 def ravel(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
     """The elements along one axis."""
-    return c.distinct(reshape(self, -1, order=order, out_sharding=out_sharding), self)
+    return reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
 def to_device(self: Array, device: str | Device | None, *, stream: object = None) -> Array:

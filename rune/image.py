@@ -20,7 +20,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
 from rune.numpy.arguments import inexact
-from rune.ops.conventions import normalised_axes
+from rune.ops.conventions import distinct, normalised_axes
 from rune.records import dataclass
 from rune.transforms.arguments import value_leaves
 from rune.tree import structure
@@ -174,9 +174,9 @@ def resize(
     if how is ResizeMethod.NEAREST:
         for k in axes:
             x = rnp.take(x, _nearest(int(x.shape[k]), sizes[k]), axis=k)
-        return x
+        return distinct(x, image)
     scales = [sizes[k] / x.shape[k] if sizes[k] else 1.0 for k in axes]
-    return _resampled(_inexact(x), sizes, axes, scales, [0.0] * len(axes), how, antialias)
+    return distinct(_resampled(_inexact(x), sizes, axes, scales, [0.0] * len(axes), how, antialias), image)
 
 
 def scale_and_translate(

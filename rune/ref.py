@@ -68,7 +68,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = 
     if isinstance(init_val, Ref):
         raise ArgumentError("new_ref: cannot hold a reference", hint="read it: ref[...]")
     (value,) = value_leaves("new_ref", [init_val], tree.structure(0))
-    return Ref(rnp.asarray(value))
+    return Ref(rnp.array(value))
 
 
 def empty_ref(ty: HasType, memory_space: object = None) -> Ref:

@@ -113,7 +113,7 @@ def _over_names(primitive: Collective, x: T, axis_name: Name, axis_index_groups:
     group = _grouped(primitive.name, axis_name, axis_index_groups)
 
     def one(leaf: ArrayLike) -> Value:
-        array = rnp.asarray(leaf)
+        array = rnp.array(leaf)
         x: Value = array.astype(dtypes.i32) if array.dtype == dtypes.bool_ else array
         for name in _names(axis_name):
             size_of(name)

@@ -218,7 +218,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     result = options[-1]
     for k in range(len(options) - 2, -1, -1):
         result = ops.select(ops.le(number, constant(k, number)), options[k], result)
-    return result
+    return conventions.distinct(result, cases[-1])
 
 
 # --- complex numbers --------------------------------------------------------------------------

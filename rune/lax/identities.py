@@ -12,6 +12,7 @@ from rune.core.interpreter import Tracer, is_differentiable, type_of
 from rune.core.types import Shape
 from rune.dims import Size
 from rune.numpy.arguments import shape_of, value
+from rune.ops.conventions import distinct
 from rune.ops.family import size_value
 from rune.sharding import NamedSharding
 from rune.transforms.arguments import as_value, unshared
@@ -85,7 +86,7 @@ def optimization_barrier(operand: T) -> T:
 
 
 def _barred(leaf: object) -> object:
-    return as_value(unshared(value("optimization_barrier", leaf)))
+    return distinct(as_value(unshared(value("optimization_barrier", leaf))), leaf)
 
 
 def dtype(x: ArrayLike) -> np.dtype:

@@ -162,7 +162,7 @@ def reshape(
     x = value("reshape", operand)
     if dimensions is not None:
         x = transpose(x, dimensions)
-    return laid_out(conventions.reshape(x, shape_of("reshape", new_sizes)), out_sharding)
+    return conventions.distinct(laid_out(conventions.reshape(x, shape_of("reshape", new_sizes)), out_sharding), operand)
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:

@@ -17,6 +17,7 @@ from rune.lax.arguments import given_axes
 from rune.lax.movement import reshape, transpose
 from rune.numpy.arguments import laid_out, value
 from rune.numpy.transcendental import logaddexp
+from rune.ops.conventions import distinct
 from rune.ops.family import types_text
 from rune.sharding.shardings import Sharding
 from rune.transforms.batching.vmap import vmap
@@ -256,4 +257,4 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     x = value("cumlogsumexp", operand)
     if type_of(x).dtype not in dtypes.INEXACT:
         raise DtypeError(f"cumlogsumexp: cannot take {type_of(x)} (floating or complex required)")
-    return associative_scan(logaddexp, x, reverse=bool(reverse), axis=axis)
+    return distinct(associative_scan(logaddexp, x, reverse=bool(reverse), axis=axis), operand)

@@ -27,7 +27,7 @@ def identity(x: ArrayLike) -> Array:
     >>> nn.identity(2.0)
     Array(2., f32*[], cpu:0)
     """
-    return rnp.asarray(x)
+    return rnp.array(x)
 
 
 def relu(x: ArrayLike) -> Array:

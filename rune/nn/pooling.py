@@ -16,6 +16,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
 from rune.nn.convolutions import Each, each, whole_numbers
 from rune.nn.support import real
+from rune.ops.conventions import distinct
 from rune.ops.window_reductions import Slide, fields_of
 from rune.random.streams import take_key
 from rune.typing import ArrayLike
@@ -161,13 +162,13 @@ def adaptive_avg_pool(x: Any, output_size: Each) -> Array:
     >>> nn.adaptive_avg_pool(rnp.arange(5.0)[None, None], 2)
     Array([[[1., 3.]]], f32[1,1,2], cpu:0)
     """
-    x = real(x)
+    original, x = x, real(x)
     for axis, size in _targets("adaptive_avg_pool", x, output_size):
         starts, ends = _even(x.shape[axis], size)
         inside = _regions(x.shape[axis], starts, ends)
         weights = rnp.astype(inside, x.dtype) / rnp.sum(inside, 1, keepdims=True).astype(x.dtype)
         x = rnp.moveaxis(rnp.tensordot(x, weights, ([axis], [1])), -1, axis)
-    return x
+    return distinct(x, original)
 
 
 def adaptive_max_pool(x: ArrayLike, output_size: Each) -> Array:
@@ -180,10 +181,10 @@ def adaptive_max_pool(x: ArrayLike, output_size: Each) -> Array:
     >>> nn.adaptive_max_pool(rnp.arange(5.0)[None, None], 2)
     Array([[[2., 4.]]], f32[1,1,2], cpu:0)
     """
-    x = _ordered("adaptive_max_pool", x)
+    original, x = x, _ordered("adaptive_max_pool", x)
     for axis, size in _targets("adaptive_max_pool", x, output_size):
         x = _max_of_regions(x, axis, *_even(x.shape[axis], size))
-    return x
+    return distinct(x, original)
 
 
 def _targets(name: str, x: Array, output_size: Each) -> list[tuple[int, int]]:
@@ -235,7 +236,7 @@ def fractional_max_pool(
     >>> nn.fractional_max_pool(x, 2, 5, key=rune.random.key(0)).shape
     (1, 1, 5)
     """
-    x = _ordered("fractional_max_pool", x)
+    original, x = x, _ordered("fractional_max_pool", x)
     sizes = _window("fractional_max_pool", x, window)
     outer = x.ndim - len(sizes)
     if output_size is not None and output_ratio is None:
@@ -249,7 +250,7 @@ def fractional_max_pool(
         axis = outer + number
         starts = _fractional(x.shape[axis], size, count, offsets[number])
         x = _max_of_regions(x, axis, starts, starts + size)
-    return x
+    return distinct(x, original)
 
 
 def _fractional(length: Size, window: int, count: int, u: Array) -> Array:

@@ -9,7 +9,7 @@ import rune.numpy as rnp
 from rune import random
 from rune.array import Array
 from rune.nn.support import real
-from rune.ops.conventions import normalised_axes
+from rune.ops.conventions import distinct, normalised_axes
 from rune.random.streams import take_key
 from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike
@@ -39,10 +39,10 @@ def dropout(
     Array([0., 0., 2., 2.], f32[4], cpu:0)
     """
     required_number("dropout", "rate", rate, 0, 1)
-    x = real(x)
+    original, x = x, real(x)
     axes = normalised_axes("dropout", tuple(broadcast_dims), x.type)
     if deterministic or (isinstance(rate, int | float) and rate == 0):
-        return x
+        return distinct(x, original)
     shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
     keep = 1.0 - rate
     lives = random.bernoulli(take_key("dropout", key, name), keep, shape)

@@ -188,7 +188,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 def _unary(name: str, rule: Rule, doc: str, call: str, result_text: str, types: str, errors: str = "") -> Unary:
     @tiered
     def function(x: ArrayLike, /) -> Array:
-        return rule(value(name, x))
+        return c.distinct(rule(value(name, x)), x)
 
     return operands_alone(documented(function, name, doc, elementwise(types, errors), f"rnp.{call}", result_text))
 
@@ -203,7 +203,7 @@ def _rounding(name: str, row: Row) -> Unary:
 def _rounded(name: str, row: Row, x: ArrayLike) -> Array:
     """Round floats; integers and bools are returned unchanged."""
     number = value(name, x)
-    return row.rule(number) if type_of(number).dtype in dtypes.INEXACT else number
+    return row.rule(number) if type_of(number).dtype in dtypes.INEXACT else c.distinct(number, x)
 
 
 def _documented_rounding(function: Unary, name: str, row: Row) -> Unary:
@@ -227,7 +227,7 @@ def _reciprocal(x: Array) -> Array:
 
 
 positive = _unary(
-    "positive", lambda x: x.copy(), "x itself.", "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)", _KEPT
+    "positive", lambda x: x, "x itself.", "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)", _KEPT
 )
 negative = same_dtype("negative", ROWS["neg"], _NO_BOOLS)
 absolute = _unary(
@@ -292,7 +292,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     (Array([1.2, 2.5], f32[2], cpu:0), Array([20, 20], i32[2], cpu:0))
     """
     refuse("round", out=out)
-    return c.round(value("round", a), static_int("round", "a number of decimals", decimals))
+    return c.distinct(c.round(value("round", a), static_int("round", "a number of decimals", decimals)), a)
 
 
 around = round
@@ -390,7 +390,7 @@ def nan_to_num(
     if dtype in dtypes.COMPLEX:
         return c.by_parts(lambda part: nan_to_num(part, copy, nan, posinf, neginf), out)
     if dtype not in dtypes.FLOATING:
-        return out
+        return c.distinct(out, x)
     largest = float(finfo(dtype).max)
     out = _replaced(out, ops.ne(out, out), nan)
     out = _replaced(out, ops.eq(out, constant(np.inf, out)), largest if posinf is None else posinf)

@@ -151,7 +151,7 @@ def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
     """
     x = value("real_if_close", a)
     if not is_complex(x):
-        return x
+        return c.distinct(x, a)
     part = ops.abs(ops.imag(x))
     bound = tol * float(finfo(type_of(part).dtype).eps) if tol > 1 else tol
     return ops.real(x) if bool(st.all(ops.lt(part, constant(bound, part)))) else x

@@ -71,7 +71,8 @@ def einsum(
     if getattr(_dot_general, "__name__", "dot_general") != "dot_general":
         raise ArgumentError(f"einsum: cannot contract by {_dot_general!r} (lax.dot_general alone)")
     terms, output = _read("einsum", subscripts, operands, preferred_element_type)
-    return laid_out(_contracted(terms, output, _path(terms, output, optimize)), out_sharding)
+    total = _contracted(terms, output, _path(terms, output, optimize))
+    return c.distinct(laid_out(total, out_sharding), terms[0].array)
 
 
 def _read(name: str, subscripts: str, operands: Sequence[object], dtype: DTypeLike | None) -> tuple[list[Term], str]:

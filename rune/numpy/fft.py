@@ -304,7 +304,7 @@ def _adapted(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str
     x = _as_real(name, a) if kind == "rfft" else _as_complex(name, a)
     numbers = _axes(name, x, s, axes)
     if not numbers:
-        return x if kind != "irfft" else c.real(x)
+        return c.distinct(x, a) if kind != "irfft" else c.real(x)
     sizes = _lengths(name, kind, x, s, numbers)
     input_sizes = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
     x = _resized(x, dict(zip(numbers, input_sizes, strict=True)))

@@ -191,8 +191,8 @@ def vectorize(
             positional = [by_argument.get(i, a) for i, a in enumerate(args)]
             return pyfunc(*positional, **names, **{k: by_argument[k] for k in keys})
 
-        arrays = [value("vectorize", args[i]) for i in free]
-        arrays += [value("vectorize", kwargs[k]) for k in keys]
+        arrays = [value("vectorize", args[i]).copy() for i in free]  # which `pyfunc` may return
+        arrays += [value("vectorize", kwargs[k]).copy() for k in keys]
         return _mapped(of_arrays, arrays, *(cores or ([()] * len(arrays), None)))
 
     return lifted

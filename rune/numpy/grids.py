@@ -94,7 +94,8 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         x = nonzero(x)[0] if type_of(x).dtype == dtypes.bool_ else x
         size = type_of(x).shape[0]
         positions = x if size != 0 else c.astype(x, dtypes.i32)
-        open_mesh.append(c.reshape(positions, tuple(size if i == axis else 1 for i in range(len(args)))))
+        indices = c.reshape(positions, tuple(size if i == axis else 1 for i in range(len(args))))
+        open_mesh.append(c.distinct(indices, arg))
     return tuple(open_mesh)
 
 

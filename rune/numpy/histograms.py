@@ -137,7 +137,7 @@ def histogram_bin_edges(a: ArrayLike, bins: object = 10, range: Any = None, weig
     if isinstance(bins, Operators | np.ndarray) and type_of(bins).ndim == 1:
         if type_of(bins).shape[0] == 0:
             raise ArgumentError("histogram: cannot count between no edges")
-        return value("histogram", bins)
+        return c.distinct(value("histogram", bins), bins)
     count = static_int("histogram", "bins", bins)
     if count < 1:
         raise ArgumentError(f"histogram: cannot make {count} bins (at least one required)")

@@ -255,7 +255,7 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
     if copy is False and target is not None:
         raise ArgumentError(f"from_dlpack: cannot keep copy=False (a move to {device})")
     if type(x) is Array:
-        return x if device is None else x.to_device(device)
+        return x.copy() if device is None else x.to_device(device)
     kind, number = map(int, x.__dlpack_device__())
     if kind == dlpack.CUDA and (owner := _cuda_device(number)) is not None:
         array = _on_cuda(x, owner, bool(copy))

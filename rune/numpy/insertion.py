@@ -131,7 +131,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         return ops.concatenate(sides[0], c.astype(new, type_of(x).dtype), sides[1], axis=at)
     # Old slice i comes after all new slices whose position is i or less.
     order = np.argsort(np.concatenate([places, np.arange(size)]), kind="stable").astype(np.int32)
-    return take(concatenate([new, x], at), order, at) if len(order) else x
+    return take(concatenate([new, x], at), order, at) if len(order) else x.copy()
 
 
 def _one_place(values: ArrayLike, x: ArrayLike, at: int, single: bool) -> Any:
@@ -235,7 +235,7 @@ def choose(a: ArrayLike, choices: object, out: None = None, mode: str = "clip") 
         is_this = ops.eq(spread[0], constant(i, spread[0]))
         out_ = ops.select(*broadcast_together("choose", [is_this, spread[i + 1], out_]))
     shape = next((type_of(v).shape for v in spread if type_of(v).shape), ())
-    return broadcast_to("choose", out_, shape)
+    return c.distinct(broadcast_to("choose", out_, shape), options[0])
 
 
 def _in_range(x: Value, count: int, mode: str) -> Value:
@@ -266,7 +266,7 @@ def block(arrays: object) -> Array:
     """
     depth = _depth(arrays)
     ndim = max(depth, *(rank(leaf) for leaf in _leaves(arrays)), 0)
-    return _blocked(arrays, depth, ndim)
+    return _blocked(arrays, depth, ndim).copy()
 
 
 def _depth(part: object) -> int:

@@ -206,7 +206,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     for _ in range(min(order, _size(x))):
         powers = arange(_size(x) - 1, 0, -1)
         x = x[:-1] * c.astype(powers, type_of(x).dtype)
-    return x
+    return c.distinct(x, p)
 
 
 def _order(name: str, m: int) -> int:
@@ -235,7 +235,7 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
         powers = arange(_size(x), 0, -1)
         constant = constants[min(step, _size(constants) - 1)][None]
         x = concatenate([x / c.astype(powers, type_of(x).dtype), constant])
-    return x
+    return c.distinct(x, p)
 
 
 @tiered

@@ -438,7 +438,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: 
     x = value("diff", a)
     times = static_int("diff", "a count", n)
     if times == 0:
-        return x  # nothing is prepended or appended, as in NumPy
+        return c.distinct(x, a)  # nothing is prepended or appended, as in NumPy
     if times < 0 or not type_of(x).shape:
         raise ArgumentError(f"diff: cannot take {times} differences of {type_of(x)}")
     at = c.normalised_axis("diff", axis, type_of(x))

@@ -93,7 +93,7 @@ def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Ar
     """The rows of x at these places, with fills for places outside; only fills if x has no rows."""
     length, *row = type_of(x).shape
     if length == 0 and fill_value is not None:
-        return fit(ops.cast(value("unique", fill_value), type_of(x).dtype), (*type_of(places).shape, *row))
+        return fit(c.astype(value("unique", fill_value), type_of(x).dtype), (*type_of(places).shape, *row))
     return take(x, places, axis=0, mode="fill", fill_value=fill_value)
 
 

@@ -43,7 +43,7 @@ def reshape(
         return laid_out(c.transpose(c.reshape(c.transpose(x), sizes[::-1])), out_sharding)
     if order not in ("C", "A"):
         refuse("reshape", order=order)
-    return laid_out(c.reshape(x, sizes), out_sharding)
+    return c.distinct(laid_out(c.reshape(x, sizes), out_sharding), a)
 
 
 @tiered
@@ -58,7 +58,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
     >>> rnp.ravel(rnp.zeros((2, 1)))
     Array([0., 0.], f32[2], cpu:0)
     """
-    return c.distinct(laid_out(reshape(a, -1, order), out_sharding), a)
+    return laid_out(reshape(a, -1, order), out_sharding)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -376,7 +376,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     first, second = c.normalised_axes("rot90", axes, type_of(x))
     turns = static_int("rot90", "a number of turns", k) % 4
     if turns in (0, 2):
-        return x if turns == 0 else ops.reverse(x, axes=(first, second))
+        return c.distinct(x, m) if turns == 0 else ops.reverse(x, axes=(first, second))
     if turns == 1:
         return c.swapaxes(ops.reverse(x, axes=(second,)), first, second)
     return ops.reverse(c.swapaxes(x, first, second), axes=(second,))

@@ -22,7 +22,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule
 from rune.ops import arithmetic as a
 from rune.ops import indexing, scatters
-from rune.ops.conventions import power, true_divide
+from rune.ops.conventions import distinct, power, true_divide
 from rune.ops.family import fit, reshape
 from rune.ops.nested import joined
 from rune.ops.promote import apply, as_type, refuse_sharding, scalar_kind, unrounded
@@ -159,7 +159,8 @@ class AtIndex(Generic[A]):
         """
         _check(how)
         elements = as_type(unrounded("at", joined("at", values)), type_of(self._x).dtype, name="at")
-        return self._write(None, indexing.scatter, elements, how)
+        out = self._write(None, indexing.scatter, elements, how)
+        return distinct(out, values)  # type: ignore[reportArgumentType]  # A stands for an array or a tracer
 
     def add(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with `values` added.

@@ -276,7 +276,7 @@ class Operators:
         return self.copy()
 
     def __abs__(self) -> Self:
-        return c.absolute(self)
+        return c.distinct(c.absolute(self), self)
 
     def __invert__(self) -> Self:
         return logical_not(self)
@@ -305,7 +305,7 @@ class Operators:
         """
         if type is not None:
             raise ArgumentError(f"view: cannot read {self.type} as type={type!r} (there is one class of arrays)")
-        return self if dtype is None else view(self, dtypes.as_dtype(dtype))
+        return self.copy() if dtype is None else c.distinct(view(self, dtypes.as_dtype(dtype)), self)
 
     def transpose(self, *axes: Any) -> Self:
         """The axes permuted; reversed without arguments."""
@@ -333,7 +333,7 @@ class Operators:
         return bool(st.any(self == element))
 
     def __round__(self, ndigits: int | None = None) -> Self:
-        value = c.round(self, ndigits or 0)
+        value = c.distinct(c.round(self, ndigits or 0), self)
         return value.astype(int) if ndigits is None else value  # As in Python: integers if ndigits is absent
 
 

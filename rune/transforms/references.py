@@ -26,7 +26,6 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from rune import dtypes, tree
-from rune.array import as_array
 from rune.context import innermost, put
 from rune.core.interpreter import Interpreter, Tracer, current, type_of
 from rune.core.types import ArrayType, Shape
@@ -98,18 +97,13 @@ class Ref:
     def __getitem__(self, index: object) -> Any:
         _require_within(self, index)
         _note(self, _READ)
-        return self.value if index is Ellipsis else self.value[index]
+        part = self.value if index is Ellipsis else self.value[index]
+        return conventions.distinct(part, self.value)
 
     def __setitem__(self, index: object, value: object) -> None:
         _require_within(self, index)
         part = type_of(self.value) if index is Ellipsis else type_of(self.value[index])
-        fitting = _fitting(part, value)
-        if index is Ellipsis:
-            # A weak value takes the dtype of the array; any other already has it, and replaces the
-            # array.
-            _write(self, self.value.at[...].set(fitting) if type_of(fitting).weak else fitting)
-        else:
-            _write(self, self.value.at[index].set(fitting))
+        _write(self, self.value.at[index].set(_fitting(part, value)))
 
     def get(self, index: object = ...) -> Any:
         """ref[index]."""
@@ -266,8 +260,7 @@ def _write(ref: Ref, value: object) -> None:
         raise TransformError(
             f"Ref: cannot write {type_of(value)} of an inner transformation (into a reference from outside)", hint=_HINT
         )
-    # A NumPy array may be changed by its owner.
-    ref.value = as_array(np.array(value), value.dtype) if isinstance(value, np.ndarray) else value
+    ref.value = value
 
 
 def _is_around(value: object, home: Interpreter | None) -> bool:

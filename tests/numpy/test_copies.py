@@ -40,7 +40,22 @@ COPIES: dict[str, Callable[[Any], Any]] = {
     "atleast_1d": rnp.atleast_1d,
     "hstack": lambda x: rnp.hstack([x]),
     "broadcast_arrays": lambda x: rnp.broadcast_arrays(x, x)[0],
+    "x.view": lambda x: x.view(x.dtype),
+    "x.at[...].set": lambda x: rnp.zeros_like(x).at[...].set(x),
+    "from_dlpack": rnp.from_dlpack,
+    "reference": lambda x: rune.new_ref(x)[...],
+    "reference that is written": lambda x: _written(x),
+    "frozen reference": lambda x: rune.freeze(rune.new_ref(x)),
+    "vectorize": lambda x: rnp.vectorize(lambda element: element, signature="(n)->(n)")(x),
 }
+
+
+def _written(x: Any) -> Any:
+    ref = rune.new_ref(rnp.zeros_like(x))
+    ref[...] = x
+    return ref[...]
+
+
 SIZES = (8, 1 << 20)  # NumPy's own allocation, and a recycled block
 DEVICES = [d.name for d in rune.devices() if d.name.startswith(("cpu", "opencl", "reference"))]
 
@@ -70,6 +85,36 @@ def test_an_array_outlives_the_donation_of_its_copy(size: int, device: str):
 
     np.testing.assert_array_equal(x, numbers)
     assert float(successor[0]) == 7.0
+
+
+def test_a_reference_outlives_the_donation_of_what_was_read_from_it():
+    ref = rune.new_ref(rnp.arange(3.0))
+
+    rune.jit(lambda x: x + 1, donate_argnums=0)(ref[...])
+
+    np.testing.assert_array_equal(ref[...], [0, 1, 2])
+
+
+@pytest.mark.parametrize("number", [True, np.True_])
+def test_a_reference_to_a_truth_value_takes_a_python_or_numpy_one(number: Any):
+    ref = rune.new_ref(rnp.array(False))
+
+    ref[...] = number
+
+    assert ref.dtype == bool
+    assert bool(ref[...])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_])
+def test_rounded_integers_outlive_the_donation_of_the_original(dtype: type):
+    x = rnp.array(np.array([1, 0, 1], dtype))
+    outcomes = [abs(x), rnp.floor(x), rnp.ceil(x), rnp.trunc(x), rnp.nan_to_num(x)]
+    outcomes += [round(x), x.round(), rnp.round(x, 2)] if dtype is not np.bool_ else []
+
+    x.delete()
+
+    for outcome in outcomes:
+        np.testing.assert_array_equal(outcome, [1, 0, 1])
 
 
 def test_a_target_network_is_read_after_the_parameters_were_donated():

@@ -201,3 +201,10 @@ def test_elements_are_distinct_in_the_dtype_of_their_set():
     x = rnp.asarray([16_777_216, 16_777_217, 5])  # the first two are one number in f32
 
     assert listed(rnp.setdiff1d(x, rnp.asarray([5.0]))) == [[16_777_216, 16_777_217]]
+
+
+def test_fills_of_what_has_no_elements_have_the_dtype_of_the_array_for_good():
+    fills = rnp.unique(rnp.zeros((0, 5)), size=3, fill_value=7.0)
+
+    assert (fills.dtype, fills.weak_type) == (np.float32, False)
+    np.testing.assert_array_equal(fills, [7, 7, 7])

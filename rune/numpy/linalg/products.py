@@ -129,7 +129,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     while power := power // 2:
         square_ = c.matmul(square_, square_)
         out = c.matmul(out, square_) if power % 2 else out
-    return out
+    return c.distinct(out, a)
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array:

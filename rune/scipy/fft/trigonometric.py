@@ -368,7 +368,7 @@ def _several(
         raise ArgumentError(f"{name}: cannot use {len(sizes)} sizes for {len(numbers)} axes")
     for axis, n in zip(numbers, sizes, strict=True):
         out = transform(out, type, n, axis, norm, orthogonalize=orthogonalize)
-    return out
+    return c.distinct(out, x)
 
 
 def _one(

@@ -17,7 +17,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import DtypeError, ShapeError
-from rune.ops.conventions import normalised_axes, normalised_axis
+from rune.ops.conventions import distinct, normalised_axes, normalised_axis
 from rune.scipy.ndimage.borders import padded, per_axis, reach
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike, Axis
@@ -266,7 +266,7 @@ def uniform_filter(
     )
     for axis, count, kind, shift in zip(along, *settings):
         x = uniform_filter1d(x, count, axis, kind, cval, shift)
-    return x
+    return distinct(x, input)
 
 
 def _extreme1d(
@@ -302,7 +302,7 @@ def _extreme(
     settings = (per_axis(name, w, v, along) for w, v in (("size", size), ("mode", mode), ("origin", origin)))
     for axis, count, kind, shift in zip(along, *settings):
         x = _extreme1d(name, combine, x, count, axis, kind, cval, shift)
-    return x
+    return distinct(x, input)
 
 
 def maximum_filter(

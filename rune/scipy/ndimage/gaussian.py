@@ -9,7 +9,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.ops.conventions import normalised_axes
+from rune.ops.conventions import distinct, normalised_axes
 from rune.scipy.ndimage.borders import number, per_axis
 from rune.scipy.ndimage.filters import correlate1d, image, total
 from rune.typing import ArrayLike, Axis
@@ -99,7 +99,7 @@ def gaussian_filter(
     for axis, width, times, kind, reach in zip(along, *settings):
         if _deviation("gaussian_filter", width) > 1e-15:
             x = gaussian_filter1d(x, width, axis, times, kind, cval, truncate, radius=reach)
-    return x
+    return distinct(x, input)
 
 
 def _deviation(name: str, sigma: float | str) -> float:
