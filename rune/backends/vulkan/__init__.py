@@ -176,7 +176,8 @@ class VulkanBackend:
 
     def _open(self) -> Session:
         try:
-            return session_on(VulkanDevice(self.physical, self.target.name))
+            with self.physical.instance.opening():
+                return session_on(VulkanDevice(self.physical, self.target.name))
         except Failure as failure:
             name = self.target.name
             raise DeviceError(f"device: cannot open {name} ({failure})") from failure

@@ -31,7 +31,6 @@ from rune.backends.vulkan.driver import (
     Physical,
     QueuePlace,
     api,
-    at_exit,
     c_array,
     c_text,
     check,
@@ -127,7 +126,7 @@ class VulkanDevice:
         self._is_unsure = False  # a submission is under way, or was interrupted
         self._waiting: set[int] = set()  # threads inside vkWaitSemaphores
         self._handles: dict[tuple[str, int], Any] = {}
-        self.handle = self._open()
+        self._handle: Any = self._open()
         self.vk = functions(vk.lib.vkGetDeviceProcAddr, self.handle, _FUNCTIONS)
         self.submit_address = number_of(self.vk.vkQueueSubmit)  # for machine code
         self.queue, self.clock = self._queue(QueuePlace(physical.family, 0)), Clock(self)
@@ -135,7 +134,7 @@ class VulkanDevice:
         self.command_pool = self.create("CommandPool", pool)
         self.copies = self._copies(physical.copies) if physical.copies else None
         self.joins: deque[int] = deque()  # copies that programs have to wait for; finalisers append
-        at_exit(self.close)
+        physical.instance.devices.append(self)
 
     def _open(self) -> Any:
         physical, ffi = self.physical, api().ffi
@@ -176,6 +175,17 @@ class VulkanDevice:
         return Copies(self._queue(place), place.family, clock, submission(c_array("VkCommandBuffer", []), None, clock))
 
     # --- handles -----------------------------------------------------------------------------
+
+    @property
+    def handle(self) -> Any:
+        """The driver's handle. Errors: DeviceError once the device is closed.
+
+        At the end of a process other threads may still record work, and a driver crashes on a null
+        device.
+        """
+        if self._handle is None:
+            raise self.lost_error()
+        return self._handle
 
     def create(self, kind: str, info: object) -> Any:
         """A new object of a kind, such as "Buffer". Errors: Failure."""
@@ -417,7 +427,7 @@ class VulkanDevice:
     def close(self) -> None:
         """Wait for pending work, then destroy all handles and the device."""
         with self.lock:
-            if self.handle is None:
+            if self._handle is None:
                 return
             self.loss = self.loss or "it was closed"
             while self._waiting:  # other threads, for a slice at most
@@ -427,4 +437,5 @@ class VulkanDevice:
             for kind, handle in [(k, h) for (k, _), h in reversed(self._handles.items())]:
                 self.destroy(kind, handle)
             self.vk.vkDestroyDevice(self.handle, api().ffi.NULL)
-            self.handle = None
+            self._handle = None
+            self.physical.instance.devices.remove(self)

@@ -15,10 +15,12 @@ import os
 import re
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
+from rune import locks
 from rune.backends.vulkan.memory_types import MemoryType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK
@@ -150,8 +152,14 @@ def listed(function: Any, type: str, *before: Any) -> Any:
 # --- the instance -----------------------------------------------------------------------------
 
 
+class Closable(Protocol):
+    """An open device."""
+
+    def close(self) -> None: ...
+
+
 class Instance:
-    """The connection to the loader; one per process."""
+    """The connection to the loader; one per process. `devices`: the open ones, the newest last."""
 
     def __init__(self, is_validated: bool):
         vk, ffi = api(), api().ffi
@@ -174,6 +182,8 @@ class Instance:
         check(vk.lib.vkCreateInstance(info, ffi.NULL, handle), "vkCreateInstance")
         self.handle = handle[0]
         self._listener = self._listen() if is_validated else None
+        self.devices: list[Closable] = []
+        self._lock, self._is_closed = locks.reentrant(), False
 
     def _listen(self) -> Any:
         """Collect the messages of the validation layer."""
@@ -199,9 +209,24 @@ class Instance:
         check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
         return callback, messenger[0], fn.vkDestroyDebugUtilsMessengerEXT
 
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """While a device is opened: the instance is not closed meanwhile.
+
+        Errors: DeviceError once it is closed, as another thread may go on while the process ends.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise DeviceError("vulkan: cannot open a device (the process ends)")
+            yield
+
     def close(self) -> None:
-        """Destroy the instance, after all devices. Prints messages that were never raised."""
+        """Close all devices, then destroy the instance. Prints messages that were never raised."""
         ffi = api().ffi
+        with self._lock:
+            self._is_closed = True
+            for device in reversed([*self.devices]):
+                device.close()
         for message in self.messages:
             print(message, file=sys.stderr)
         if self._listener is not None:
@@ -224,15 +249,10 @@ def _portable() -> list[str]:
 @functools.cache
 def instance() -> Instance:
     """The process's instance. Errors: Failure, ImportError, OSError."""
-    connection = Instance(os.environ.get(VALIDATION, "") not in ("", "0"))
-    at_exit(connection.close)
+    connection, process = Instance(os.environ.get(VALIDATION, "") not in ("", "0")), os.getpid()
+    # A forked child must close nothing.
+    atexit.register(lambda: connection.close() if os.getpid() == process else None)
     return connection
-
-
-def at_exit(close: Callable[[], None]) -> None:
-    """Close at the exit of this process, the newest first. A forked child must close nothing."""
-    process = os.getpid()
-    atexit.register(lambda: close() if os.getpid() == process else None)
 
 
 # --- capabilities of devices ------------------------------------------------------------------

@@ -70,7 +70,7 @@ def test_a_device_that_lacks_a_handle_when_it_is_opened_is_named_with_the_call_a
 
     with pytest.raises(DeviceError, match=r"vulkan:0 \(vkCreatePipelineLayout: VK_ERROR_OUT_OF_HOST_MEMORY\)"):
         vulkan.VulkanBackend(TARGETS[0], physical())
-    assert [device.handle for device in devices] == [None]
+    assert [device._handle for device in devices] == [None]
 
 
 # --- a device that is lost --------------------------------------------------------------------

@@ -211,6 +211,15 @@ def test_closing_destroys_all_that_was_made(backend):
         device.submit((None, None))
 
 
+def test_a_closed_device_refuses_to_make_command_buffers(backend):
+    device = backend.session().device
+
+    backend.close()
+
+    with pytest.raises(DeviceError, match="it was closed"):
+        device.command_buffers(1)
+
+
 def test_a_process_may_end_while_a_thread_waits_for_the_device():
     program = """
 import threading, time
@@ -226,6 +235,29 @@ time.sleep(0.05)
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=600)
 
     assert process.returncode == 0
+
+
+def test_a_process_that_ends_opens_no_device_again():
+    program = """
+import atexit
+import numpy as np
+import rune
+from rune.errors import DeviceError
+
+def late():
+    try:
+        np.asarray(double(np.ones(3, np.float32)))
+    except DeviceError as error:
+        print(error)
+
+atexit.register(late)  # before the driver's connection, so that it runs after that is closed
+double = rune.jit(lambda x: x * 2, device="vulkan")
+double(np.ones(3, np.float32))
+"""
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
+
+    assert process.returncode == 0
+    assert "cannot open a device (the process ends)" in process.stdout
 
 
 # --- the validation layer ---------------------------------------------------------------------
