@@ -108,6 +108,8 @@ def background() -> None:
                 counts[:] = 8
                 np.testing.assert_array_equal(distributed.process_allgather(np.full(2, me))[:, 0], range(3))
                 assert (saving.done(), steps.steps) == (False, ())
+                # Process 0 writes for all: none may let go before the others have looked.
+                distributed.sync_global_devices("nothing is saved")
                 may_write.set()
                 saving.result()
             assert steps.steps == (1,)

@@ -118,7 +118,7 @@ ROLES: dict[str, Role] = {
     "contracted vectors": _both(lambda m, x: m.vdot(x, x), None),
     "contracted with both others": _both(lambda m, x: m.einsum("inj,knj->ik", x, x), 5, None, 3),
     "matrix and vector": _both(lambda m, x: x @ x[0], 33, None),
-    "convolved": _both(lambda m, x: m.convolve(x % 5, m.arange(7, dtype="int32")), None, least=7),
+    "convolved": _both(lambda m, x: m.convolve(x % 5, m.arange(7, dtype="int32")).astype("int32"), None, least=7),
     "gathered": _both(lambda m, x: x[x % x.shape[0]], None, least=1),
     "gathered from few": _both(lambda m, x: x[:5][m.arange(x.shape[0]) % 5], None, least=5),
     "scattered to few": Role(lambda x: rnp.zeros(7, "int32").at[x % 7].add(x), _counts, lambda n: (n,)),
