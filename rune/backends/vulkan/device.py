@@ -126,7 +126,7 @@ class VulkanDevice:
         self._is_unsure = False  # a submission is under way, or was interrupted
         self._waiting: set[int] = set()  # threads inside vkWaitSemaphores
         self._handles: dict[tuple[str, int], Any] = {}
-        self._handle: Any = self._open()
+        self._handle = self._open()
         self.vk = functions(vk.lib.vkGetDeviceProcAddr, self.handle, _FUNCTIONS)
         self.submit_address = number_of(self.vk.vkQueueSubmit)  # for machine code
         self.queue, self.clock = self._queue(QueuePlace(physical.family, 0)), Clock(self)
@@ -177,7 +177,7 @@ class VulkanDevice:
     # --- handles -----------------------------------------------------------------------------
 
     @property
-    def handle(self) -> Any:
+    def handle(self) -> object:
         """The driver's handle. Errors: DeviceError once the device is closed.
 
         At the end of a process other threads may still record work, and a driver crashes on a null
