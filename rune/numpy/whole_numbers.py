@@ -109,9 +109,9 @@ def _is_last(axis: int | None, x: Array) -> bool:
 
 def _packed_at_once(x: Array, axis: int | None, bitorder: str) -> Array:
     buffer = x.buffer if axis is not None else x.buffer.reshape(-1)
-    if buffer.size < LARGE or not bits().is_packed(buffer):
+    if buffer.size < LARGE or not bits().is_one_row(buffer):
         return _by_numpy(np.packbits, x, axis, bitorder)
-    result = bits().packed(buffer, bitorder)
+    result = bits().pack(buffer, bitorder)
     return Array(result, ArrayType(result.shape, dtypes.u8), x.place)
 
 

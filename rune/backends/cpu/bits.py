@@ -20,13 +20,13 @@ WORD = 64  # bits
 _U8 = np.dtype(np.uint8)
 
 
-def is_packed(x: np.ndarray) -> bool:
+def is_one_row(x: np.ndarray) -> bool:
     """Whether the rows of an array are read as one row, of truths of a byte each."""
     return x.itemsize == 1 and (x.ndim == 1 or (x.ndim > 1 and x.shape[-1] % 8 == 0))
 
 
-def packed(x: np.ndarray, bitorder: str) -> np.ndarray:
-    """The bits along the last axis of an array that `is_packed` takes."""
+def pack(x: np.ndarray, bitorder: str) -> np.ndarray:
+    """The bits along the last axis of an array whose rows `is_one_row` takes for one."""
     result = host_memory.empty((*x.shape[:-1], -(-x.shape[-1] // 8)), _U8)
     _call(x.size // WORD, bitorder)(x, result)
     count = x.size % WORD

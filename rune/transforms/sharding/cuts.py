@@ -45,12 +45,12 @@ def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[Arr
     candidates = _candidates(letters, [x.layout for x in operands], region)
     if len(candidates) == 1:
         return candidates[0]
-    working = {letter for axes in letters.results for letter in axes}
+    work_letters = {letter for axes in letters.results for letter in axes}
     # A sum of products is work that is worth splitting; to write, or to read by an index, is none.
-    working |= letters.reductions.keys() if not letters.indexed else set()
+    work_letters |= letters.reductions.keys() if not letters.indexed else set()
 
     def cost(cuts: Cuts) -> tuple[int, float]:
-        names = {name for letter, names in cuts.items() if letter in working for name in names}
+        names = {name for letter, names in cuts.items() if letter in work_letters for name in names}
         return -region.size([*names]), _bytes_sent(letters, cuts, operands, results, region)
 
     return min(candidates, key=cost)
@@ -60,9 +60,9 @@ def _candidates(letters: Letters, layouts: Sequence[Layout], region: Region) -> 
     """Ways to split an operation: each operand comes first once, by indices or not."""
     order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
     orders = [[first, *(n for n in order if n != first)] for first in order if any(layouts[first])] or [order]
-    unsplit = [frozenset(), letters.indexed] if letters.indexed else [frozenset()]
+    exclusions = [frozenset(), letters.indexed] if letters.indexed else [frozenset()]
     candidates: list[Cuts] = []
-    for absent in unsplit:
+    for absent in exclusions:
         for operands in orders:
             cuts = _cuts(letters, layouts, operands, absent, region)
             if cuts not in candidates:
@@ -94,7 +94,7 @@ def _bytes_sent(
     inner = within(letters, cuts)
     total = 0.0
     for x, layout in zip(operands, operand_layouts(letters, cuts), strict=True):
-        names = [n for at, needed in zip(x.layout, layout, strict=True) for n in at if n not in needed]
+        names = [n for at, target in zip(x.layout, layout, strict=True) for n in at if n not in target]
         total += x.often * (region.size(names) - 1) * _bytes(x.type, x.layout, region)
     united_names = [name for letter in letters.reductions for name in inner.get(letter, ())]
     read_names = [name for letter in letters.read_by_index for name in inner.get(letter, ())]
@@ -157,8 +157,8 @@ def cuts_for(
     for letter, names in zip(letters.operands[0], operands[0].layout, strict=True) if letters.read_by_index else ():
         if letter in letters.read_by_index and names:
             cuts[letter] = names
-    needed = operand_layouts(letters, cuts)
-    if all(cuts_further(layout, x.layout) for layout, x in zip(needed, operands, strict=True)):
+    layouts = operand_layouts(letters, cuts)
+    if all(cuts_further(layout, x.layout) for layout, x in zip(layouts, operands, strict=True)):
         return cuts
     if not indexed_cut(letters, cuts) or not letters.reductions:
         return None

@@ -103,8 +103,8 @@ class Localize(Interpreter):
             source, cuts = block.source, self._cuts_back(block, layout)
             operands: list[tuple[Block, Layout]] = []
             if cuts is not None and isinstance(source, Computed):
-                needed = zip(source.args, operand_layouts(source.letters, cuts), strict=True)
-                operands = [(a, at) for a, at in needed if self.owns(a) and at not in a.copies]
+                targets = zip(source.args, operand_layouts(source.letters, cuts), strict=True)
+                operands = [(a, at) for a, at in targets if self.owns(a) and at not in a.copies]
             if operands:
                 pending += operands
                 continue
