@@ -12,7 +12,7 @@ def text(bitorder: str) -> str:
     """The module. Words: the routine's address, and how many words of bits there are."""
 
     def pack(code: Code, words: Value, source: Value, target: Value, _: Value) -> None:
-        count = code.load("i64", code.item(words, "i64", code.constant("i64", 1)))
+        count = code.load("i64", code.item(words, "i64", 1))
 
         def word(number: Value) -> None:
             truths = code.load(_TRUTHS, code.item(source, _TRUTHS, number), 1)

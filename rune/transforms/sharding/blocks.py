@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rune.core.axes import Name
 from rune.core.types import NONE, ArrayType, Axes
+from rune.dims import Size
 from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -34,6 +35,13 @@ class Region:
     def size(self, names: Sequence[Name]) -> int:
         """The number of devices along these axes."""
         return math.prod(self.mesh.shape[name] for name in names)
+
+    def dividing(self, names: tuple[Name, ...], length: Size) -> tuple[Name, ...]:
+        """As many of the leading mesh axes as divide a length; all of them if it is symbolic."""
+        if not isinstance(length, int):
+            return names
+        counts = range(len(names), 0, -1)
+        return next((names[:n] for n in counts if length % self.size(names[:n]) == 0), ())
 
     def copied(self, spec: PartitionSpec) -> tuple[Name, ...]:
         """The axes along which all devices have the same block."""

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from rune.array import CPU, Array, committed_to, put
-from rune.core.axes import Name
 from rune.core.interpreter import type_of
 from rune.core.primitive import Direct
 from rune.core.types import ArrayType, Shape
@@ -19,6 +17,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.sharding import NamedSharding, PartitionSpec
 from rune.sharding.memory import spread
+from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.moves import put_at
 
 
@@ -26,17 +25,11 @@ def fitted(sharding: NamedSharding, shape: Shape) -> NamedSharding:
     """The sharding, with each axis split by as many of its leading mesh axes as divide it."""
     if len(sharding.spec) > len(shape):
         return sharding
-    names = [_dividing(sharding, axis, size) for axis, size in enumerate(shape[: len(sharding.spec)])]
+    region = Region(sharding.mesh, sharding.mesh.axis_names)
+    names = [region.dividing(sharding.spec.names(n), size) for n, size in enumerate(shape[: len(sharding.spec)])]
     if all(len(n) == len(sharding.spec.names(axis)) for axis, n in enumerate(names)):
         return sharding
     return sharding.update(spec=PartitionSpec(*names))
-
-
-def _dividing(sharding: NamedSharding, axis: int, size: Size) -> tuple[Name, ...]:
-    names = sharding.spec.names(axis)
-    while isinstance(size, int) and size % math.prod(sharding.mesh.shape[n] for n in names):
-        names = names[:-1]
-    return names
 
 
 def _type_rule(x: ArrayType, *, sharding: NamedSharding) -> ArrayType:

@@ -83,7 +83,7 @@ def _cuts(
             if letter is None or letter in absent or not names or letter in cuts:
                 continue
             if is_read or not names_used & set(names):
-                cuts[letter] = _dividing(names, letters.parts.get(letter, 0), region)
+                cuts[letter] = region.dividing(names, letters.parts.get(letter, 0))
     return cuts
 
 
@@ -152,7 +152,7 @@ def cuts_for(
     devices would add up.
     """
     cuts = {letter: names for letter, names in zip(letters.results[0], target, strict=True) if names}
-    if None in cuts or any(_dividing(n, letters.parts.get(x, 0), region) != n for x, n in cuts.items()):  # type: ignore[arg-type]
+    if None in cuts or any(region.dividing(n, letters.parts.get(x, 0)) != n for x, n in cuts.items()):  # type: ignore[arg-type]
         return None
     for letter, names in zip(letters.operands[0], operands[0].layout, strict=True) if letters.read_by_index else ():
         if letter in letters.read_by_index and names:
@@ -165,12 +165,6 @@ def cuts_for(
     devices = region.size([name for names in cuts.values() for name in names])
     is_less = _bytes_sent(letters, cuts, operands, [result], region) < _bytes(result, (), region) * (1 - 1 / devices)
     return cuts if is_less else None
-
-
-def _dividing(names: tuple[Name, ...], length: int, region: Region) -> tuple[Name, ...]:
-    """As many of the leading mesh axes as divide a length."""
-    counts = range(len(names), 0, -1)
-    return next((names[:n] for n in counts if length % region.size(names[:n]) == 0), ())
 
 
 # Parameters that repeat sizes of the result; on a device they are those of its block.

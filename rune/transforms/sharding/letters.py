@@ -61,7 +61,7 @@ class Letters:
 
     @property
     def read_by_index(self) -> frozenset[int]:
-        """Those that are no axes of the results: whose elements are sent to all devices."""
+        """The indexed letters that no result has: elements along them are sent to all devices."""
         return self.indexed.difference(*self.results)
 
 
