@@ -265,7 +265,7 @@ def test_memory_is_freed_and_calls_end(name: str):
     work = backend.work_stats()
     levels = [live_after(50) for _ in range(20)]
     after = backend.work_stats()
-    # As many calls are recorded as were ever under way at once, 50 here; 1,000 results would take more.
+    # As many calls are recorded as were ever under way at once: 50 here, not 1,000.
     assert max(levels) - before <= 50 * one_call < 1_000 * x.nbytes
     assert (after.submitted - work.submitted, after.in_flight) == (1_000, 0)
 

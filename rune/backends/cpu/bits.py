@@ -13,7 +13,7 @@ import numpy as np
 
 from rune import locks
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.fft.calls import Call, call_of
+from rune.backends.cpu.routine_calls import Call, call_of
 from rune.backends.shared import host_memory
 
 WORD = 64  # bits

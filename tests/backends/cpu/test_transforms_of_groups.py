@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rune.numpy as rnp
-from rune.backends.cpu import meanings
-from rune.backends.cpu.fft import calls, groups, real_columns, rows
+from rune.backends.cpu import meanings, routine_calls
+from rune.backends.cpu.fft import groups, real_columns, rows
 from rune.backends.cpu.fft.lengths import few_radices
 from rune.core.types import ArrayType
 from rune.ops.fourier import fft
@@ -138,7 +138,7 @@ def test_few_radices_multiply_to_the_length(n: int):
 
 
 def test_routines_are_called_by_addresses_where_the_layout_of_arrays_is_unknown(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(calls, "abi", lambda: None)
+    monkeypatch.setattr(routine_calls, "abi", lambda: None)
     x, result = drawn((17, 64)), np.empty((17, 64), np.complex64)
 
     call = groups.call_for.__wrapped__("complex", 17, 64, np.dtype(np.float32))

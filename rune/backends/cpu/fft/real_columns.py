@@ -14,9 +14,9 @@ import numpy as np
 
 from rune import locks
 from rune.backends.cpu.fft import columns, reals, rows
-from rune.backends.cpu.fft.calls import Call, call_of
 from rune.backends.cpu.fft.conventions import ROOMS
 from rune.backends.cpu.fft.lengths import few_radices
+from rune.backends.cpu.routine_calls import Call, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE

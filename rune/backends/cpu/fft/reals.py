@@ -18,9 +18,9 @@ import numpy as np
 from rune import locks
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft import rows
-from rune.backends.cpu.fft.calls import Call, call_of
 from rune.backends.cpu.fft.conventions import Ends
 from rune.backends.cpu.fft.tables import half_turns
+from rune.backends.cpu.routine_calls import Call, call_of
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from rune import locks
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.fft.calls import Call, call_of
 from rune.backends.cpu.fft.conventions import IN_PARTS, ROOMS, Ends
 from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices, piece_of, split_of, step_between
 from rune.backends.cpu.fft.tables import turns_between, turns_of_stage
 from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
+from rune.backends.cpu.routine_calls import Call, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART

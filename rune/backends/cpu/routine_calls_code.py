@@ -1,4 +1,4 @@
-"""The code of calls.py."""
+"""The code of routine_calls.py."""
 
 from __future__ import annotations
 

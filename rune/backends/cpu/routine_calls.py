@@ -1,4 +1,4 @@
-"""Calls of routines by eager transforms: a Python function of three arrays over native code.
+"""Calls of routines by eager functions: a Python function of three arrays over native code.
 
 A routine is void(ptr words, ptr source, ptr target, ptr memory). Its words say what to do, and do
 not change; a call passes arrays, whose addresses native code reads from the objects. Through
@@ -67,7 +67,7 @@ def call_of(function: int, words: Sequence[int], memory_bytes: int, *references:
 @functools.cache
 def _writer() -> ModuleType:
     """The module that writes the function, imported if no earlier process has left the code."""
-    return locks.load("rune.backends.cpu.fft.calls_code")
+    return locks.load("rune.backends.cpu.routine_calls_code")
 
 
 @compiler.lasting
