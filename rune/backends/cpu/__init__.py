@@ -63,7 +63,7 @@ def probe() -> tuple[list[Target], str | None]:
         return [], f"llvmlite cannot be imported ({error})"
     if host_abi.abi() is None:
         return [], f"the layout of arrays in NumPy {np.__version__} is not known"
-    return [_target(share) for share in _shares()], None
+    return [_target(share) for share in threads.shares()], None
 
 
 @functools.cache
@@ -91,14 +91,6 @@ def _is_plain(executable: Executable) -> TypeGuard[CpuExecutable]:
 
 def _meet_address() -> int:
     return _crews().meet_address()
-
-
-@functools.cache
-def _shares() -> tuple[threads.Share, ...]:
-    """The cores of each device."""
-    cores = compiler.available_cores() if threads.is_available() else 1
-    devices = threads.device_count()
-    return tuple(threads.Share(number, devices, cores) for number in range(devices))
 
 
 def _target(share: threads.Share) -> Target:
@@ -163,7 +155,7 @@ class CpuBackend:
         # Addresses as functions: the pool starts its threads when a plan first needs it.
         target, abi = self.target, host_abi.abi()
         assert abi is not None
-        self.share = _shares()[int(target.name.split(":")[1])]
+        self.share = threads.shares()[int(target.name.split(":")[1])]
         pool = partial(threads.parallel_address, self.share)
         libraries = Libraries(target.cores, effort, pool)
         return Host(compiler.machine(), abi, target.cores, pool, libraries, meet=_meet_address)

@@ -13,10 +13,11 @@ import numpy as np
 
 from rune import locks
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.routine_calls import Call, call_of
+from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.shared import host_memory
 
 WORD = 64  # bits
+_OPERATIONS = 16  # of one word, as many as the others of a routine take in its time
 _U8 = np.dtype(np.uint8)
 
 
@@ -39,7 +40,7 @@ def pack(x: np.ndarray, bitorder: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def _call(words: int, bitorder: str) -> Call:
-    return call_of(_code(bitorder).address("pack"), (words,), 0)
+    return call_of(_code(bitorder).address("pack"), (), Work(words, words * _OPERATIONS, 0))
 
 
 @compiler.lasting

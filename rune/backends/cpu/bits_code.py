@@ -9,10 +9,10 @@ _TRUTHS = "<64 x i8>"
 
 
 def text(bitorder: str) -> str:
-    """The module. Words: the routine's address, and how many words of bits there are."""
+    """The module. A unit is a word of bits."""
 
-    def pack(code: Code, words: Value, source: Value, target: Value, _: Value) -> None:
-        count = code.load("i64", code.item(words, "i64", 1))
+    def pack(code: Code, *operands: Value) -> None:
+        _, source, target, _, first, last = operands
 
         def word(number: Value) -> None:
             truths = code.load(_TRUTHS, code.item(source, _TRUTHS, number), 1)
@@ -22,6 +22,6 @@ def text(bitorder: str) -> str:
                 bits = bits.call("bitreverse").call("bswap")
             code.store(bits, code.item(target, "i64", number), 1)
 
-        code.count_up(code.constant("i64", 0), count, 1, word)
+        code.count_up(first, last, 1, word)
 
-    return define(("void", "pack", "ptr words, ptr source, ptr target, ptr memory"), pack, "")
+    return define(("void", "pack", "ptr words, ptr source, ptr target, ptr memory, i64 first, i64 last"), pack, "")

@@ -1,8 +1,9 @@
 """Calls of routines by eager functions: a Python function of three arrays over native code.
 
-A routine is void(ptr words, ptr source, ptr target, ptr memory). Its words say what to do, and do
-not change; a call passes arrays, whose addresses native code reads from the objects. Through
-ctypes, each of them took longer than a transform of a hundred numbers.
+A routine is void(ptr words, ptr source, ptr target, ptr memory, i64 first, i64 last). It does units
+`first` to `last` of its work, of which no two need each other, so that cores can share them. Its
+words say what to do, and do not change; a call passes arrays, whose addresses native code reads
+from the objects. Through ctypes, each of them took longer than a transform of a hundred numbers.
 """
 
 from __future__ import annotations
@@ -16,13 +17,37 @@ from types import ModuleType
 import numpy as np
 
 from rune import locks
-from rune.backends.cpu import compiler, conventions
+from rune.backends.cpu import compiler, conventions, threads
 from rune.backends.cpu.host_abi import ADDRESSES, Abi, abi, native_function
-from rune.backends.cpu.scratch import LINE
+from rune.backends.cpu.scratch import LINE, in_lines
 from rune.backends.shared import host_memory
 from rune.records import dataclass
 
-ADDRESS = [ctypes.c_void_p] * 4
+HEAD = 4  # words before those of the routine: its address, units, units of a share, bytes of memory
+_ROUTINE = [*[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64]
+_BYTE = np.dtype(np.uint8)
+# The least number of operations that cores share: 20 µs of one of them, of which others save eight.
+_SHARED_OPERATIONS = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a routine has to do.
+
+    units:        how many there are
+    operations:   of all of them, on one number each
+    memory_bytes: the work memory of one core
+    """
+
+    units: int
+    operations: int
+    memory_bytes: int
+
+    def units_of_share(self, cores: int) -> int:
+        """How many units a core takes at a time; all of them where sharing would not pay."""
+        # More shares than cores: a core that is late takes fewer of them.
+        shares = 2 * cores if cores > 1 and self.operations >= _SHARED_OPERATIONS else 1
+        return max(-(-self.units // shares), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,37 +70,57 @@ class Call:
         return result
 
 
-_BYTE = np.dtype(np.uint8)
+def call_of(function: int, words: Sequence[int], work: Work, *references: object) -> Call:
+    """The routine at this address, on these words."""
+    layout, memory = abi(), int(in_lines(work.memory_bytes))
+    if layout is None:
+        table = np.array([*words], np.int64)
+        return Call(_by_ctypes(function, table, work.units), memory + LINE, (table, *references))
+    share = threads.shares()[0]
+    units = work.units_of_share(share.cores)
+    table = np.array([function, work.units, units, memory, *words], np.int64)
+    shares = -(-work.units // units)
+    enter = _enter_shared(layout, threads.parallel_address(share)) if shares > 1 else _enter(layout)
+    # Native code aligns the memory.
+    return Call(native_function("routine", enter, table).call, shares * memory + LINE, references)
 
 
-def call_of(function: int, words: Sequence[int], memory_bytes: int, *references: object) -> Call:
-    """The routine at this address, on these words behind it."""
-    table = np.array([function, *words], np.int64)
-    layout, size = abi(), memory_bytes + LINE  # native code aligns the memory
-    if layout is not None:
-        run = native_function("fft", _enter(layout), table).call
-        return Call(run, size, references)
-    routine, first = ctypes.CFUNCTYPE(None, *ADDRESS)(function), table.ctypes.data
+def _by_ctypes(function: int, table: np.ndarray, units: int) -> Callable[..., None]:
+    routine, first = ctypes.CFUNCTYPE(None, *_ROUTINE)(function), table.ctypes.data
 
-    def by_ctypes(*arrays: np.ndarray) -> None:
+    def run(*arrays: np.ndarray) -> None:
         source, target, memory = (x.ctypes.data for x in arrays)
-        routine(first, source, target, memory + -memory % LINE)
+        routine(first, source, target, memory + -memory % LINE, 0, units)
 
-    return Call(by_ctypes, size, (table, *references))
+    return run
 
 
 @functools.cache
 def _writer() -> ModuleType:
-    """The module that writes the function, imported if no earlier process has left the code."""
+    """The module that writes the functions, imported if no earlier process has left the code."""
     return locks.load("rune.backends.cpu.routine_calls_code")
 
 
 @compiler.lasting
 def _code(layout: Abi) -> compiler.Code:
+    return _compiled("call of a routine", layout, {}, lambda: _writer().text(layout))
+
+
+@compiler.lasting
+def _shared_code(layout: Abi, parallel: int) -> compiler.Code:
+    outside = {"parallel": parallel}
+    return _compiled("shared call of a routine", layout, outside, lambda: _writer().shared_text(layout, parallel))
+
+
+def _compiled(kind: str, layout: Abi, outside: dict[str, int], write: Callable[[], str]) -> compiler.Code:
     words = [(f.name, getattr(layout, f.name)) for f in fields(layout) if f.name not in ADDRESSES]
-    outside = {name: getattr(layout, name) for name in ADDRESSES}
-    return compiler.compile_routine("fft call", words, outside, lambda: _writer().text(layout), conventions.HURRY)
+    addresses = {name: getattr(layout, name) for name in ADDRESSES}
+    return compiler.compile_routine(kind, words, addresses | outside, write, conventions.HURRY)
 
 
 def _enter(layout: Abi) -> int:
     return _code(layout).address("enter")
+
+
+def _enter_shared(layout: Abi, parallel: int) -> int:
+    return _shared_code(layout, parallel).address("enter")

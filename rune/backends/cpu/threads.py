@@ -88,6 +88,13 @@ class Share:
         return processors[first : max(first + 1, (self.device + 1) * count // self.devices)]
 
 
+@functools.cache
+def shares() -> tuple[Share, ...]:
+    """The cores of each device."""
+    cores = compiler.available_cores() if is_available() else 1
+    return tuple(Share(number, device_count(), cores) for number in range(device_count()))
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
     """The running pool of this process."""

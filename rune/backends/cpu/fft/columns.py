@@ -16,7 +16,7 @@ from rune import locks
 from rune.backends.cpu.fft import rows
 from rune.backends.cpu.fft.conventions import ROOMS
 from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices
-from rune.backends.cpu.routine_calls import Call, call_of
+from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART
@@ -50,8 +50,13 @@ def call_for(outer: int, n: int, inner: int, dtype: np.dtype, inverse: bool) -> 
     """The transform of arrays [outer, n, inner]."""
     stages, shape = stages_of(n, dtype, inverse), rows.shape_of(dtype)
     room = int(in_lines(2 * n * shape.lanes * shape.bytes))
-    words = [stages.address, outer, n, inner, len(few_radices(n))]
-    return call_of(_code(dtype).address("columns"), words, ROOMS * room, stages)
+    work = work_of(outer, n, inner, shape.lanes, ROOMS * room)
+    return call_of(_code(dtype).address("columns"), [stages.address, n, inner, len(few_radices(n))], work, stages)
+
+
+def work_of(outer: int, n: int, inner: int, lanes: int, memory_bytes: int) -> Work:
+    """The work of columns [outer, n, inner], a vector of them a unit."""
+    return Work(outer * -(-inner // lanes), outer * inner * rows.operations(n), memory_bytes)
 
 
 @functools.lru_cache(maxsize=64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rune.backends.cpu.fft.conventions import ROUTINE
-from rune.backends.cpu.fft.rows_code import public, stages_function, word
+from rune.backends.cpu.fft.rows_code import public, routine, stages_function, word
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import block_count, maker
@@ -22,7 +22,7 @@ def columns_function(shape: Shape) -> str:
     """
     make, lanes = maker(shape), shape.lanes
     words, source, target, memory = make.pointers(ROUTINE)
-    stages, (outer, n, inner, count) = word(make, words, 1, "ptr"), (word(make, words, k) for k in range(2, 6))
+    stages, (n, inner, count) = word(make, words, 0, "ptr"), (word(make, words, k) for k in range(1, 4))
     room = n * (2 * lanes)
     step = inner * 2
 
@@ -30,11 +30,15 @@ def columns_function(shape: Shape) -> str:
         pairs, results = make.at(source, start), make.at(target, start)
         make.call("stages", stages, count, pairs, pairs, step, results, results, step, memory, room)
 
-    def array(number: Value) -> None:
-        make.each(
-            block_count(inner, lanes),
-            lambda group: columns((number * n * inner + (group * lanes).call("smin", inner - lanes)) * 2),
-        )
+    def unit(number: Value) -> None:
+        array, first = place_of(number, inner, lanes)
+        columns((array * n * inner + first) * 2)
 
-    make.each(outer, array)
-    return make.text(f"columns({', '.join(f'ptr %{p}' for p in ROUTINE.split())})")
+    return routine(make, "columns", unit)
+
+
+def place_of(number: Value, inner: Value, lanes: int) -> tuple[Value, Value]:
+    """The array of a vector of columns, and its first column."""
+    vectors = block_count(inner, lanes)
+    array = number.binary("udiv", vectors)
+    return array, ((number - array * vectors) * lanes).call("smin", inner - lanes)

@@ -16,7 +16,7 @@ from rune import locks
 from rune.backends.cpu.fft import reals, rows
 from rune.backends.cpu.fft.conventions import ROOMS
 from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices
-from rune.backends.cpu.routine_calls import Call, call_of
+from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
@@ -66,7 +66,8 @@ def call_for(name: str, count: int, n: int, dtype: np.dtype) -> Call:
     turns = reals.turns_of(2 * n, dtype)
     factor = np.array([{"complex": 1.0, "backward": 1 / n, "forward": 0.5, "inverse": 1 / (2 * n)}[name]], dtype)
     words = [stages.address, count, n, len(few_radices(n)), turns.ctypes.data, factor.ctypes.data]
-    return call_of(_code(dtype).address(name), words, ROOMS * room, stages, turns, factor)
+    work = Work(-(-count // shape.lanes), count * rows.operations(n), ROOMS * room)
+    return call_of(_code(dtype).address(name), words, work, stages, turns, factor)
 
 
 @functools.lru_cache(maxsize=64)

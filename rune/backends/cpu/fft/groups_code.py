@@ -7,7 +7,7 @@ from functools import partial
 
 from rune.backends.cpu.fft.butterflies import Pair
 from rune.backends.cpu.fft.conventions import ROOMS, ROUTINE
-from rune.backends.cpu.fft.rows_code import public, stages_function, word
+from rune.backends.cpu.fft.rows_code import public, routine, stages_function, word
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.shape import Shape
@@ -37,8 +37,8 @@ class _Group:
     def __init__(self, shape: Shape):
         self.make, self.lanes = maker(shape), shape.lanes
         words, self.source, self.target, work = self.make.pointers(ROUTINE)
-        self.rows, self.n, self.count = (word(self.make, words, k) for k in (2, 3, 4))
-        self.stages, self.turns, factor = (word(self.make, words, k, "ptr") for k in (1, 5, 6))
+        self.rows, self.n, self.count = (word(self.make, words, k) for k in (1, 2, 3))
+        self.stages, self.turns, factor = (word(self.make, words, k, "ptr") for k in (0, 4, 5))
         self.factor = self.make.scalar(factor)
         room = (self.n + 1) * (2 * self.lanes)
         self.room, self.width = room, self.make.number(2 * self.lanes)
@@ -86,7 +86,7 @@ def _inverse(group: _Group, first: Value, spectrum: Value) -> None:
 
 
 def groups_function(shape: Shape, name: str, write: Group) -> str:
-    """A routine for rows of n pairs. The last group ends with the last row.
+    """A routine for rows of n pairs, a group a unit. The last group ends with the last row.
 
     words: stages, rows, n, the number of stages, turns of real rows, the factor
     """
@@ -96,8 +96,7 @@ def groups_function(shape: Shape, name: str, write: Group) -> str:
         row = (number * shape.lanes).call("smin", group.rows - shape.lanes)
         write(group, row * group.n * 2, row * (group.n + 1) * 2)
 
-    group.make.each(block_count(group.rows, shape.lanes), each)
-    return group.make.text(f"{name}({', '.join(f'ptr %{p}' for p in ROUTINE.split())})")
+    return routine(group.make, name, each)
 
 
 def to_lanes_function(shape: Shape) -> str:

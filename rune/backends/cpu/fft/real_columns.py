@@ -47,8 +47,9 @@ def call_for(name: str, outer: int, half: int, inner: int, dtype: np.dtype) -> C
     stages, turns, shape = rows.stages_of(half, dtype), reals.turns_of(2 * half, dtype), rows.shape_of(dtype)
     factor = np.array([0.5 if name == "forward" else 1 / (2 * half)], dtype)
     room = int(in_lines(2 * (half + 1) * shape.lanes * shape.bytes))
-    words = [stages.address, outer, half, inner, len(few_radices(half)), turns.ctypes.data, factor.ctypes.data]
-    return call_of(_code(dtype).address(name), words, ROOMS * room, stages, turns, factor)
+    words = [stages.address, half, inner, len(few_radices(half)), turns.ctypes.data, factor.ctypes.data]
+    work = columns.work_of(outer, half, inner, shape.lanes, ROOMS * room)
+    return call_of(_code(dtype).address(name), words, work, stages, turns, factor)
 
 
 @functools.cache

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rune.backends.cpu.fft.columns_code import place_of
 from rune.backends.cpu.fft.conventions import ROOMS, ROUTINE
 from rune.backends.cpu.fft.groups_code import folded, number_of, put_number, turn_of, unfolded
 from rune.backends.cpu.fft.lines import put_pairs, take_pairs
-from rune.backends.cpu.fft.rows_code import public, stages_function, word
+from rune.backends.cpu.fft.rows_code import public, routine, stages_function, word
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, maker
+from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -27,8 +28,8 @@ class _Columns:
     def __init__(self, shape: Shape):
         self.make = make = maker(shape)
         words, self.source, self.target, memory = make.pointers(ROUTINE)
-        self.stages, self.turns, self.factor = (word(make, words, k, "ptr") for k in (1, 6, 7))
-        self.outer, self.n, self.inner, self.count = (word(make, words, k) for k in range(2, 6))
+        self.stages, self.turns, self.factor = (word(make, words, k, "ptr") for k in (0, 4, 5))
+        self.n, self.inner, self.count = (word(make, words, k) for k in range(1, 4))
         self.room, self.width = (self.n + 1) * (2 * shape.lanes), make.number(2 * shape.lanes)
         self.rooms = [make.at(memory, self.room * number) for number in range(ROOMS)]
         # Stage k writes room k mod 2, so the last one leaves the result in one of them.
@@ -67,21 +68,17 @@ def _inverse(columns: _Columns, reals: Value, pairs: Value) -> None:
 def columns_function(shape: Shape, name: str, write: Callable[[_Columns, Value, Value], None]) -> str:
     """A routine for arrays [outer, 2n, inner] of real numbers.
 
-    words: stages, outer, n, inner, the number of stages, turns, the factor
+    words: stages, n, inner, the number of stages, turns, the factor
     """
     columns = _Columns(shape)
     make, inner, n = columns.make, columns.inner, columns.n
 
-    def array(number: Value) -> None:
-        def each(group: Value) -> None:
-            # The last vector of columns ends with the last column.
-            first = (group * shape.lanes).call("smin", inner - shape.lanes)
-            write(columns, number * n * inner * 2 + first, (number * (n + 1) * inner + first) * 2)
+    def unit(number: Value) -> None:
+        # The last vector of columns ends with the last column.
+        array, first = place_of(number, inner, shape.lanes)
+        write(columns, array * n * inner * 2 + first, (array * (n + 1) * inner + first) * 2)
 
-        make.each(block_count(inner, shape.lanes), each)
-
-    make.each(columns.outer, array)
-    return make.text(f"{name}({', '.join(f'ptr %{p}' for p in ROUTINE.split())})")
+    return routine(make, name, unit)
 
 
 def fold_function(shape: Shape) -> str:

@@ -20,7 +20,7 @@ from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft import rows
 from rune.backends.cpu.fft.conventions import Ends
 from rune.backends.cpu.fft.tables import half_turns
-from rune.backends.cpu.routine_calls import Call, call_of
+from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
 
@@ -53,8 +53,9 @@ def call_for(name: str, count: int, n: int, dtype: np.dtype) -> Call:
     # Folding needs the 1/2 of the formula. Unfolding leaves 2 Z, of n/2 numbers: 1 / (2 n/2).
     ends, factor = (FROM_PAIRS, 1.0) if name == "forward" else (TO_PAIRS, 1 / n)
     length, turns = rows.length_of(n // 2, dtype, ends, factor), turns_of(n, dtype)
-    words = [length.address, count, turns.ctypes.data, *length.places[:-1]]
-    return call_of(_code(name, dtype).address(name), words, length.places[-1], length, turns)
+    words = [length.address, turns.ctypes.data, *length.places[:-1]]
+    work = Work(count, count * rows.operations(n // 2), length.places[-1])
+    return call_of(_code(name, dtype).address(name), words, work, length, turns)
 
 
 @functools.lru_cache(maxsize=64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rune.backends.cpu.fft.conventions import ROUTINE
 from rune.backends.cpu.fft.lines import put_pairs, take_pairs
-from rune.backends.cpu.fft.rows_code import public, word
+from rune.backends.cpu.fft.rows_code import public, routine, word
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
@@ -19,14 +19,14 @@ def text(shape: Shape, name: str, parts: int) -> str:
 
 
 def rows_function(shape: Shape, name: str, parts: int) -> str:
-    """The transform of each of `count` rows, or its inverse.
+    """The transform of rows, or its inverse, one row a unit.
 
     parts: the address of what transforms one complex row (rows_code.parts_function)
     """
     make = maker(shape)
     words, source, target, memory = make.pointers(ROUTINE)
-    length, count, turns = word(make, words, 1, "ptr"), word(make, words, 2), word(make, words, 3, "ptr")
-    real, imag, *between = (make.at(memory, word(make, words, k), "i8") for k in range(4, 8))
+    length, turns = (word(make, words, k, "ptr") for k in (0, 1))
+    real, imag, *between = (make.at(memory, word(make, words, k), "i8") for k in range(2, 6))
     half = make.writer.load("i64", length)
 
     def transform(*places: Value) -> None:
@@ -44,8 +44,7 @@ def rows_function(shape: Shape, name: str, parts: int) -> str:
         pairs = make.at(target, number * half * 2)
         transform(real, imag, pairs, pairs)
 
-    make.each(count, {"forward": forward, "inverse": inverse}[name])
-    return make.text(f"{name}({', '.join(f'ptr %{p}' for p in ROUTINE.split())})")
+    return routine(make, name, {"forward": forward, "inverse": inverse}[name])
 
 
 def fold_function(shape: Shape) -> str:

@@ -21,7 +21,7 @@ from rune.backends.cpu.fft.conventions import IN_PARTS, ROOMS, Ends
 from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices, piece_of, split_of, step_between
 from rune.backends.cpu.fft.tables import turns_between, turns_of_stage
 from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
-from rune.backends.cpu.routine_calls import Call, call_of
+from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART
@@ -66,7 +66,13 @@ def call_for(count: int, n: int, dtype: np.dtype, inverse: bool) -> Call:
     length = length_of(n, dtype, SWAPPED if inverse else PAIRS, 1 / n if inverse else 1.0)
     _, _, between, work, end = length.places
     # The places of the parts of a row are not used.
-    return call_of(_code(dtype).address("rows"), [length.address, count, between, work], end, length)
+    work_of_rows = Work(count, count * operations(n), end)
+    return call_of(_code(dtype).address("rows"), [length.address, between, work], work_of_rows, length)
+
+
+def operations(n: int) -> int:
+    """About how many operations on vectors of one number a transform of n numbers takes."""
+    return n * n.bit_length()
 
 
 @functools.cache

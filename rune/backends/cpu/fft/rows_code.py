@@ -5,6 +5,8 @@ Source: as forms.py and stages.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rune.backends.cpu.fft.conventions import HEAD, OF_STAGE, PARTS, ROUTINE, Ends
 from rune.backends.cpu.fft.lines import turned_squares_function
 from rune.backends.cpu.fft.stages import declarations, stage_function
@@ -96,11 +98,11 @@ def parts_function(shape: Shape) -> str:
 
 
 def rows_function(shape: Shape) -> str:
-    """The transform of each row of pairs. words: a length, rows, and offsets in the memory."""
+    """The transform of rows of pairs, one row a unit. words: a length, offsets in the memory."""
     make = maker(shape)
     words, source, target, memory = make.pointers(ROUTINE)
-    length, count = word(make, words, 1, "ptr"), word(make, words, 2)
-    places = [make.at(memory, word(make, words, k), "i8") for k in (3, 4)]
+    length = word(make, words, 0, "ptr")
+    places = [make.at(memory, word(make, words, k), "i8") for k in (1, 2)]
     n = make.writer.load("i64", length)
 
     def row(number: Value) -> None:
@@ -108,10 +110,16 @@ def rows_function(shape: Shape) -> str:
         pairs, results = make.at(source, first), make.at(target, first)
         make.call("parts", pairs, pairs, results, results, *places, length)
 
-    make.each(count, row)
-    return make.text(f"rows({', '.join(f'ptr %{name}' for name in ROUTINE.split())})")
+    return routine(make, "rows", row)
+
+
+def routine(make: Maker, name: str, unit: Callable[[Value], None]) -> str:
+    """A routine that does each unit of its work from `first` to `last`."""
+    first, last = make.sizes("first last")
+    make.each(last - first, lambda number: unit(first + number))
+    return make.text(f"{name}({', '.join(f'ptr %{p}' for p in ROUTINE.split())}, i64 %first, i64 %last)")
 
 
 def word(make: Maker, words: Value, number: int, type: str = "i64") -> Value:
-    """A word of a routine. The first one is its address."""
+    """A word of a routine."""
     return make.writer.load(type, make.at(words, number, "i64"))
