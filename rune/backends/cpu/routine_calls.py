@@ -8,10 +8,8 @@ ctypes, each of them took longer than a transform of a hundred numbers.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from types import ModuleType
 
 import numpy as np
 
@@ -64,10 +62,8 @@ def call_of(function: int, words: Sequence[int], memory_bytes: int, *references:
     return Call(by_ctypes, size, (table, *references))
 
 
-@functools.cache
-def _writer() -> ModuleType:
-    """The module that writes the function, imported if no earlier process has left the code."""
-    return locks.load("rune.backends.cpu.routine_calls_code")
+# The module that writes the function, imported if no earlier process has left the code.
+_writer = locks.late_module("rune.backends.cpu.routine_calls_code")
 
 
 @compiler.lasting
