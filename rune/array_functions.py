@@ -7,8 +7,6 @@ here; a test compares them with those of the functions.
 
 from __future__ import annotations
 
-import functools
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from rune import locks
@@ -20,10 +18,8 @@ if TYPE_CHECKING:
     from rune.typing import ArrayLike, Axis, DTypeLike
 
 
-@functools.cache
-def namespace() -> ModuleType:
-    """The module rune.numpy."""
-    return locks.load("rune.numpy")
+# The module rune.numpy.
+namespace = locks.late_module("rune.numpy")
 
 
 class ArrayFunctions:

@@ -10,12 +10,13 @@ ever. Therefore there are two kinds of locks:
                             forking thread holds it during the fork, so that the child finds the
                             data consistent. No user's code may run under it for long.
 
-Use `load` for modules that are imported on first use: the interpreter does not free its import
-locks in a child, so a fork has to wait until no such import is under way.
+Use `load` or `late_module` for modules that are imported on first use: the interpreter does not
+free its import locks in a child, so a fork has to wait until no such import is under way.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import threading
@@ -87,6 +88,11 @@ def load(name: str) -> ModuleType:
         module = import_module(name)
         _imports.add(name)
         return module
+
+
+def late_module(name: str) -> functools._lru_cache_wrapper[ModuleType]:
+    """A function that imports a module when it is first called, and returns it."""
+    return functools.cache(partial(load, name))
 
 
 @contextmanager

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from types import ModuleType
-
 from rune import locks
 
-
-@functools.cache
-def trace_file() -> ModuleType:
-    """The writer of files for Perfetto; loaded when a profile is first saved."""
-    return locks.load("rune.profiling.trace_file")
-
-
-@functools.cache
-def view() -> ModuleType:
-    """Tables and timelines; loaded when a notebook first shows a profile."""
-    return locks.load("rune.profiling.view")
+# The writer of files for Perfetto; loaded when a profile is first saved.
+trace_file = locks.late_module("rune.profiling.trace_file")
+# Tables and timelines; loaded when a notebook first shows a profile.
+view = locks.late_module("rune.profiling.view")

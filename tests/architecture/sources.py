@@ -111,7 +111,7 @@ class LateLoad:
 
 @functools.cache
 def late_loads(source: Source) -> tuple[LateLoad, ...]:
-    """Every `import_module(name)`, `locks.load(name)` and look at `sys.modules`."""
+    """Every module that is loaded by its name, and every look at `sys.modules`."""
     return tuple(_late_loads(source)) if _LATE.search(source.text) else ()
 
 
@@ -124,8 +124,8 @@ def _late_loads(source: Source) -> Iterator[LateLoad]:
             yield LateLoad(names.get(node, ""), node.lineno)
 
 
-_LATE = re.compile(r"import_module|locks\.load|sys\.modules")  # a file without it is not parsed
-_LOADERS = {"import_module", "importlib.import_module", "locks.load", "_locks.load"}
+_LATE = re.compile(r"import_module|locks\.load|locks\.late_module|sys\.modules")  # a file without it is not parsed
+_LOADERS = {"import_module", "importlib.import_module", "locks.load", "_locks.load", "locks.late_module"}
 
 
 def _text(node: ast.AST | None) -> str:

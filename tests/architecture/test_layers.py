@@ -283,7 +283,9 @@ def test_modules_are_loaded_late_in_a_few_places_only():
     assert "rune/backends/__init__.py" in late
 
 
-@pytest.mark.parametrize("code", ['sys.modules["rune"].numpy', 'import_module("rune")', 'locks.load("rune")'])
+@pytest.mark.parametrize(
+    "code", ['sys.modules["rune"].numpy', 'import_module("rune")', 'locks.load("rune")', 'locks.late_module("rune")']
+)
 def test_a_lookup_in_sys_modules_is_detected(code: str, tmp_path: Path):
     path = tmp_path / "hidden.py"
     path.write_text(f"def namespace():\n    return {code}\n")

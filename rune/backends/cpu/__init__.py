@@ -21,7 +21,6 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -66,22 +65,12 @@ def probe() -> tuple[list[Target], str | None]:
     return [_target(share) for share in threads.shares()], None
 
 
-@functools.cache
-def _crews() -> ModuleType:
-    """Collectives in native code, imported for the first one."""
-    return locks.load("rune.backends.cpu.crew.run")
-
-
-@functools.cache
-def _on_disk() -> ModuleType:
-    """Compiled plans on disk, imported for the first program that has a text."""
-    return locks.load("rune.backends.cpu.on_disk")
-
-
-@functools.cache
-def _timed() -> ModuleType:
-    """Plans that time their steps, imported for the first profile."""
-    return locks.load("rune.backends.cpu.timed")
+# Collectives in native code, imported for the first one.
+_crews = locks.late_module("rune.backends.cpu.crew.run")
+# Compiled plans on disk, imported for the first program that has a text.
+_on_disk = locks.late_module("rune.backends.cpu.on_disk")
+# Plans that time their steps, imported for the first profile.
+_timed = locks.late_module("rune.backends.cpu.timed")
 
 
 def _is_plain(executable: Executable) -> TypeGuard[CpuExecutable]:

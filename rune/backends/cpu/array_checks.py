@@ -22,7 +22,6 @@ import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import fields
-from types import ModuleType
 
 import numpy as np
 
@@ -59,10 +58,8 @@ def native_entry(
     return native_function(name, array_checks(abi).enter, table)
 
 
-@functools.cache
-def _code() -> ModuleType:
-    """The functions as text, imported if no earlier process has left the code."""
-    return locks.load("rune.backends.cpu.array_checks_code")
+# The functions as text, imported if no earlier process has left the code.
+_code = locks.late_module("rune.backends.cpu.array_checks_code")
 
 
 @functools.cache

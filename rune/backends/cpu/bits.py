@@ -7,7 +7,6 @@ takes 1.6 times as long.
 from __future__ import annotations
 
 import functools
-from types import ModuleType
 
 import numpy as np
 
@@ -48,7 +47,5 @@ def _code(bitorder: str) -> compiler.Code:
     return compiler.compile_routine("bits", (bitorder,), {}, lambda: _writer().text(bitorder), conventions.EFFORT)
 
 
-@functools.cache
-def _writer() -> ModuleType:
-    """The module that writes the routine, imported if it is not on disk."""
-    return locks.load("rune.backends.cpu.bits_code")
+# The module that writes the routine, imported if it is not on disk.
+_writer = locks.late_module("rune.backends.cpu.bits_code")

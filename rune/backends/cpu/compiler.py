@@ -18,7 +18,6 @@ import os
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import ParamSpec, Protocol
 
 from rune import locks
@@ -36,16 +35,10 @@ _ADDRESS = r"inttoptr \(i64 (\d+) to ptr\)"
 _IMAGE, _OBJECT = b"image\n", b"object\n"  # the first bytes of code on disk
 
 
-@functools.cache
-def _llvm() -> ModuleType:
-    """LLVM, imported for the first module that is compiled."""
-    return locks.load("rune.backends.cpu.llvm")
-
-
-@functools.cache
-def _linker() -> ModuleType:
-    """The linker of object code, imported on systems without images."""
-    return locks.load("rune.backends.cpu.llvm_binding")
+# LLVM, imported for the first module that is compiled.
+_llvm = locks.late_module("rune.backends.cpu.llvm")
+# The linker of object code, imported on systems without images.
+_linker = locks.late_module("rune.backends.cpu.llvm_binding")
 
 
 @functools.cache

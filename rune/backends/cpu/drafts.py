@@ -18,11 +18,9 @@ profiled, or runs in a crew, is compiled at full effort at once.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from types import ModuleType
 from typing import TYPE_CHECKING, Self
 
 from rune import locks
@@ -43,10 +41,8 @@ if TYPE_CHECKING:
     from rune.lowering.plan import Plan
 
 
-@functools.cache
-def _costs() -> ModuleType:
-    """Costs of plans, imported for the first one that is compiled."""
-    return locks.load("rune.backends.cpu.costs")
+# Costs of plans, imported for the first one that is compiled.
+_costs = locks.late_module("rune.backends.cpu.costs")
 
 
 class DraftExecutable(CpuExecutable):

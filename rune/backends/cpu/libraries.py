@@ -6,10 +6,8 @@ without importing the modules that write it (on_disk.py).
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,28 +27,14 @@ _ENTRIES = {DOT: "dot", STRIDED_DOT: "view_dot"}  # the pieces that plans call
 _DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
 
 
-@functools.cache
-def gemm() -> ModuleType:
-    """Matrix products, imported for the first plan that has one."""
-    return locks.load("rune.backends.cpu.gemm.library")
-
-
-@functools.cache
-def linalg() -> ModuleType:
-    """Factorisations, imported for the first plan that has one."""
-    return locks.load("rune.backends.cpu.linalg.library")
-
-
-@functools.cache
-def _fft() -> ModuleType:
-    """Fourier transforms, imported for the first plan that has one."""
-    return locks.load("rune.backends.cpu.fft.library")
-
-
-@functools.cache
-def _blas() -> ModuleType:
-    """Products through the system's BLAS, imported on systems that have one."""
-    return locks.load("rune.backends.cpu.blas")
+# Matrix products, imported for the first plan that has one.
+gemm = locks.late_module("rune.backends.cpu.gemm.library")
+# Factorisations, imported for the first plan that has one.
+linalg = locks.late_module("rune.backends.cpu.linalg.library")
+# Fourier transforms, imported for the first plan that has one.
+_fft = locks.late_module("rune.backends.cpu.fft.library")
+# Products through the system's BLAS, imported on systems that have one.
+_blas = locks.late_module("rune.backends.cpu.blas")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,8 @@ from rune.errors import CompileError, OutOfMemory
 ROOM_BYTES, ROOM_FACTOR = 32 << 20, 128
 
 
-@functools.cache
-def _binding() -> ModuleType:
-    """LLVM through llvmlite's Python, imported for the first module that it links or compiles."""
-    return locks.load("rune.backends.cpu.llvm_binding")
+# LLVM through llvmlite's Python, imported for the first module that it links or compiles.
+_binding = locks.late_module("rune.backends.cpu.llvm_binding")
 
 
 @functools.cache

@@ -11,7 +11,6 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import methodcaller
-from types import ModuleType
 from typing import TypeAlias
 
 import numpy as np
@@ -96,20 +95,11 @@ def _eigh(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...
     return decompose(a, lower=lower, vectors=vectors)
 
 
-@functools.cache
-def _symmetric() -> ModuleType:
-    return locks.load("rune.backends.cpu.linalg.symmetric")
-
-
-@functools.cache
-def _transforms() -> ModuleType:
-    return locks.load("rune.backends.cpu.fft.arrays")
-
-
-@functools.cache
-def bits() -> ModuleType:
-    """The routine of packbits (bits.py), which is worth compiling for large arrays."""
-    return locks.load("rune.backends.cpu.bits")
+# The eigenvalues of small symmetric matrices, and Fourier transforms, each imported for its first.
+_symmetric = locks.late_module("rune.backends.cpu.linalg.symmetric")
+_transforms = locks.late_module("rune.backends.cpu.fft.arrays")
+# The routine of packbits (bits.py), which is worth compiling for large arrays.
+bits = locks.late_module("rune.backends.cpu.bits")
 
 
 def forget_tables() -> None:

@@ -19,7 +19,6 @@ import marshal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,10 +45,8 @@ if TYPE_CHECKING:
 _DTYPES: Mapping[str, np.dtype] = {dtypes.short(d): d for d in dtypes.ANY}
 
 
-@functools.cache
-def _needs() -> ModuleType:
-    """Plans' needs of routines, imported for the first plan that is stored."""
-    return locks.load("rune.backends.cpu.needs")
+# Plans' needs of routines, imported for the first plan that is stored.
+_needs = locks.late_module("rune.backends.cpu.needs")
 
 
 class StoredExecutable(DraftExecutable):

@@ -21,10 +21,8 @@ last check is kept for the process, so that many short steps are interruptible t
 from __future__ import annotations
 
 import ctypes
-import functools
 import threading
 import time
-from types import ModuleType
 
 from rune import locks
 from rune.backends.cpu import compiler, conventions
@@ -40,10 +38,8 @@ def is_available() -> bool:
     return hasattr(time, "CLOCK_MONOTONIC")
 
 
-@functools.cache
-def _text() -> ModuleType:
-    """The functions as text, imported if no earlier process has left the code."""
-    return locks.load("rune.backends.cpu.pulse_code")
+# The functions as text, imported if no earlier process has left the code.
+_text = locks.late_module("rune.backends.cpu.pulse_code")
 
 
 @compiler.lasting

@@ -9,10 +9,8 @@ from the objects. Through ctypes, each of them took longer than a transform of a
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from types import ModuleType
 
 import numpy as np
 
@@ -95,10 +93,8 @@ def _by_ctypes(function: int, table: np.ndarray, units: int) -> Callable[..., No
     return run
 
 
-@functools.cache
-def _writer() -> ModuleType:
-    """The module that writes the functions, imported if no earlier process has left the code."""
-    return locks.load("rune.backends.cpu.routine_calls_code")
+# The module that writes the functions, imported if no earlier process has left the code.
+_writer = locks.late_module("rune.backends.cpu.routine_calls_code")
 
 
 @compiler.lasting

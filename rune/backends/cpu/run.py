@@ -7,14 +7,12 @@ call uses again.
 from __future__ import annotations
 
 import copy
-import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import call
-from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import numpy as np
@@ -48,28 +46,14 @@ KEPT_LAYOUTS = 1024  # layouts of distinct symbolic sizes
 _NO_ARENA = np.empty(0, np.uint8)
 
 
-@functools.cache
-def plans() -> ModuleType:
-    """The modules that write plans, imported for the first one that is not on disk."""
-    return locks.load("rune.backends.cpu.plan")
-
-
-@functools.cache
-def _callbacks() -> ModuleType:
-    """Calls of Python, imported for the first plan that has one."""
-    return locks.load("rune.backends.shared.callbacks")
-
-
-@functools.cache
-def _cpu_callbacks() -> ModuleType:
-    """Calls of Python on the CPU, imported for the first plan that has one."""
-    return locks.load("rune.backends.cpu.callbacks")
-
-
-@functools.cache
-def _shortage() -> ModuleType:
-    """Errors for lack of memory, imported for the first one."""
-    return locks.load("rune.backends.shared.shortage")
+# The modules that write plans, imported for the first one that is not on disk.
+plans = locks.late_module("rune.backends.cpu.plan")
+# Calls of Python, imported for the first plan that has one.
+_callbacks = locks.late_module("rune.backends.shared.callbacks")
+# Calls of Python on the CPU, imported for the first plan that has one.
+_cpu_callbacks = locks.late_module("rune.backends.cpu.callbacks")
+# Errors for lack of memory, imported for the first one.
+_shortage = locks.late_module("rune.backends.shared.shortage")
 
 
 class Entry(Protocol):

@@ -23,7 +23,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType
 from typing import TypeVar
 
 from rune import config, locks
@@ -124,10 +123,8 @@ def without_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@functools.cache
-def _text() -> ModuleType:
-    """The pool as text, imported if no earlier process has left the code."""
-    return locks.load("rune.backends.cpu.threads_code")
+# The pool as text, imported if no earlier process has left the code.
+_text = locks.late_module("rune.backends.cpu.threads_code")
 
 
 def _compiled() -> compiler.Code:

@@ -14,7 +14,6 @@ import ctypes
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from types import ModuleType
 
 import numpy as np
 
@@ -28,16 +27,10 @@ from rune.records import dataclass
 DIRECTING = frozenset({"dot", "tiles", "view_dot", "view_block", "pack_right"})
 
 
-@functools.cache
-def pieces() -> ModuleType:
-    """The module that writes products, imported for the first one that is not on disk."""
-    return locks.load("rune.backends.cpu.gemm.pieces")
-
-
-@functools.cache
-def strided() -> ModuleType:
-    """The module that writes products of views, imported for the first one that is not on disk."""
-    return locks.load("rune.backends.cpu.gemm.strided")
+# The module that writes products, imported for the first one that is not on disk.
+pieces = locks.late_module("rune.backends.cpu.gemm.pieces")
+# The module that writes products of views, imported for the first one that is not on disk.
+strided = locks.late_module("rune.backends.cpu.gemm.strided")
 
 
 Group = tuple[str, ...]  # functions of one module

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import field
-from types import ModuleType
 
 import numpy as np
 
@@ -27,10 +26,8 @@ PARALLEL_OPERATIONS = 400_000  # multiply-adds that are divided among cores, as 
 PIECES_PER_CORE = 4  # of the work: cores that finish early take another piece
 
 
-@functools.cache
-def routines() -> ModuleType:
-    """The module that writes factorisations. Plans from the disk cache do not need to load it."""
-    return locks.load("rune.backends.cpu.linalg.routines")
+# The module that writes factorisations. Plans from the disk cache do not need to load it.
+routines = locks.late_module("rune.backends.cpu.linalg.routines")
 
 
 @dataclass(slots=True)
