@@ -54,25 +54,28 @@ _KINDS = frozenset({"f32", "i32"})
 class Subgroup:
     """A group whose threads are one subgroup, all of them active.
 
-    thread: the symbol by which they differ, whose values are neighbours in neighbouring threads
-    names:  symbols that have the same value in all of them
+    thread:  the symbol by which they differ, whose values are neighbours in neighbouring threads
+    names:   symbols that have the same value in all of them
+    columns: arrays of which neighbouring threads read elements at equal distances
     """
 
     thread: Size
     threads: int
     names: frozenset[str]
+    columns: frozenset[str] = frozenset()
 
 
 def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | None]:
     """How a kernel is spread over groups, and its subgroup if the groups read lines."""
-    reads_lines, width = _reads_lines(code, target), target.subgroup_threads
+    columns, width = _columns(code, target), target.subgroup_threads
+    reads_lines = bool(columns) or _reads_lines(code, target)
     shape = spread(code, (lambda _: width) if reads_lines else partial(threads_of_launch, target))
     is_nest = len(shape.nest) == 1 and shape.threads == width and target.has_lines
     # Groups beyond one dimension of a launch may have no point.
     if not (reads_lines or is_nest) or not dims.at_most(shape.count, target.launch_groups):
         return shape, None
     (*loops, last) = (*shape.grid, *shape.nest)
-    return shape, Subgroup(loop_symbol(last), width, frozenset((*code.sizes, *(loop.var for loop in loops))))
+    return shape, Subgroup(loop_symbol(last), width, frozenset((*code.sizes, *(loop.var for loop in loops))), columns)
 
 
 def push_constants(writer: Writer, members: tuple[int, ...], target: Target) -> int:
@@ -116,24 +119,49 @@ def _digits_type(writer: Writer) -> int:
 
 
 def _reads_lines(code: KernelCode, target: Target) -> bool:
-    """Whether subgroups of grid points read so many lines that each should be a group.
+    """Whether subgroups of grid points read so many lines that each should be a group."""
+    return bool(_often_read(code, target, _is_line))
+
+
+def _columns(code: KernelCode, target: Target) -> frozenset[str]:
+    """The arrays of which subgroups of grid points read many columns."""
+    return _often_read(code, target, _is_column)
+
+
+def _often_read(
+    code: KernelCode, target: Target, reads: Callable[[Size, Size, frozenset[str]], bool]
+) -> frozenset[str]:
+    """The arrays that subgroups of grid points read LEAST_LINES times or more in such a way.
 
     Their points are neighbours along the last loop of the grid, and their code straight.
     """
     grid, body = perfect_nest(code.body, Kind.GRID)
     if not target.has_lines or not grid:
-        return False
+        return frozenset()
     if dims.divides(target.subgroup_threads, grid[-1].extent) is not True:
-        return False
+        return frozenset()
     names = frozenset((*code.sizes, *(loop.var for loop in grid[:-1])))
     loads = [s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load) and s.value.guard is None]
-    lines = [x.buffer for x in loads if _is_line(x.indices[0], loop_symbol(grid[-1]), names)]
-    return max(Counter(lines).values(), default=0) >= LEAST_LINES
+    places = [x.buffer for x in loads if reads(x.indices[0], loop_symbol(grid[-1]), names)]
+    return frozenset(name for name, count in Counter(places).items() if count >= LEAST_LINES)
 
 
 def _is_line(index: Size, thread: Size, names: frozenset[str]) -> bool:
     """Whether neighbouring threads read neighbours, or neighbouring pairs."""
     return any(is_alike(index - step * thread, names) for step in (1, 2))
+
+
+def _is_column(index: Size, thread: Size, names: frozenset[str]) -> bool:
+    """Whether neighbouring threads read elements at one known distance, of more than a pair."""
+    step = _step(index, thread)
+    return step > 2 and is_alike(index - step * thread, names)
+
+
+def _step(index: Size, thread: Size) -> int:
+    """The known distance of what neighbouring threads read; 0 if it is not known."""
+    (name,) = dims.symbol_names(thread)
+    step = dims.coefficient(index, name)
+    return step if isinstance(step, int) else 0
 
 
 @dataclass(slots=True)
@@ -163,13 +191,34 @@ class Lines:
         place: returns the index, if it is needed
         """
         is_known = name in self.buffers and array.kind in _KINDS
-        if not is_known or not is_alike(index - count * self.subgroup.thread, self.subgroup.names):
+        if not is_known:
             return ()
+        if not is_alike(index - count * self.subgroup.thread, self.subgroup.names):
+            return self.column(name, array, index, count, place)
         address, distance = self.start(name, index, 4 * count, lambda: self.writer.element(array, place()))
         elements = self.elements(array.kind, address, 4 * distance, count * self.subgroup.threads)
         threads = self.subgroup.threads
         parts = [self.of_lane(array.kind, elements[n : n + threads]) for n in range(0, len(elements), threads)]
         return parts if count == 1 else self.neighbours(array.kind, parts)
+
+    def column(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> Sequence[int]:
+        """A thread's part of a column: so many neighbours; empty if there is no column."""
+        if name not in self.subgroup.columns or not _is_column(index, self.subgroup.thread, self.subgroup.names):
+            return ()
+        step = 4 * _step(index, self.subgroup.thread)
+        address, distance = self.start(name, index, step, lambda: self.writer.element(array, place()))
+        return [
+            self.of_lane(array.kind, [self.element(array.kind, address, at + step * lane) for lane in range(threads)])
+            for threads in (self.subgroup.threads,)
+            for at in range(4 * distance, 4 * (distance + count), 4)
+        ]
+
+    def element(self, kind: str, address: int, distance: int) -> int:
+        """The element so many bytes after an address that is the same for all threads."""
+        module, type = self.writer.module, self.writer.module.type(kind)
+        pointer = module.pointer(StorageClass.PhysicalStorageBuffer, type)
+        at = self.writer.emit(Op.ConvertUToPtr, pointer, self.sum(address, distance))
+        return self.writer.effect(Op.Load, type, at, ALIGNED, 4)
 
     def elements(self, kind: str, address: int, distance: int, count: int) -> list[int]:
         """Elements from an address on, the same for all threads; `distance` bytes further."""
