@@ -123,8 +123,11 @@ def test_points_that_read_lines_of_pairs():
     same(x * 3 - x[::-1] + x[:, :1], np.asarray(on_device(lambda x: x * 3 - x[::-1] + x[:, :1], x)))
 
 
-@pytest.mark.parametrize("shape", [(16, 16), (24, 80), (64, 33), (96, 128), (101, 64), (128, 17), (1024, 2048), (8, 65536)])
-def test_transpositions(shape: tuple[int, int]):
+TURNED = [(16, 16), (24, 80), (64, 33), (96, 128), (101, 64), (128, 17), (1024, 2048), (8, 65536)]
+
+
+@pytest.mark.parametrize("shape", TURNED)
+def test_transpositions_of_columns_that_threads_share_and_of_others(shape: tuple[int, int]):
     x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
 
     same(x.T + 3, np.asarray(on_device(lambda x: x.T + 3, x)))
