@@ -23,7 +23,7 @@ from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.accesses import apart
 from rune.lowering.build.conditions import every, less
-from rune.lowering.build.schedule import Order, Rows, Schedule, Squares
+from rune.lowering.build.schedule import Rows, Schedule, Squares
 from rune.lowering.build.tile import axis_of, copy_body, place_body
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
@@ -41,7 +41,7 @@ BLOCKS = 4  # of a square, along a side
 LEAST_POINTS = 1 << 20
 LEAST_BYTES = 4  # of an element
 MOST_INSTRUCTIONS = 16  # of a point
-_LINES = (128, 64, 32)  # of an array that threads read; its address costs as much as ten accesses
+_ROWS = (64, 32, 16)  # of which threads read a column; its address costs as much as ten accesses
 _KINDS = [Kind.SERIAL, Kind.VECTOR]
 
 
@@ -58,22 +58,22 @@ def choose_squares(kernel: Kernel, side: int, lanes: int = 1) -> Squares | None:
 
 
 def choose_lines(kernel: Kernel, squares: Squares, target: Target) -> Schedule | None:
-    """In place of squares: neighbouring threads read lines, and each writes a part of a row.
+    """In place of squares: neighbouring threads read columns, and write lines of a row each.
 
-    None if the threads of a subgroup cannot read lines, or have too few.
+    None if the threads of a subgroup cannot read at addresses that all share, or have too few.
     """
     axis, last = axis_of(kernel.domain, squares.axis), kernel.domain[-1]
     reads = [x for s in kernel.body for e in expressions(s) for x in walk_expr(e) if isinstance(x, Load)]
     words = all(b.type.dtype.itemsize == LEAST_BYTES for b in (*kernel.inputs, *kernel.outputs))
-    lines = any(dims.coefficient(x.indices[0], axis.name) == 1 for x in reads)
-    if not target.has_lines or not words or not lines or not is_regular(kernel):
+    is_turned = any(dims.coefficient(x.indices[0], axis.name) == 1 for x in reads)
+    is_known = all(isinstance(dims.coefficient(x.indices[0], last.name), int) for x in reads)
+    if not target.has_lines or not words or not is_turned or not is_known or not is_regular(kernel):
         return None
-    order = Order((*(a.name for a in kernel.domain if a.name != axis.name), axis.name))
-    for count in _LINES:
+    for count in _ROWS:
         groups = dims.product(a.size for a in kernel.domain) // (count * target.subgroup_threads)
-        is_whole = dims.divides(count, last.size) and dims.divides(target.subgroup_threads, axis.size)
-        if is_whole is True and dims.at_most(groups, target.launch_groups):
-            return Schedule(order=order, rows=Rows(last.name, count))
+        is_whole = dims.divides(count, axis.size) and dims.divides(target.subgroup_threads, last.size)
+        if is_whole is True and isinstance(axis.size, int) and dims.at_most(groups, target.launch_groups):
+            return Schedule(rows=Rows(axis.name, count))
     return None
 
 

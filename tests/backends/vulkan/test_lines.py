@@ -121,3 +121,28 @@ def test_points_that_read_lines_of_pairs():
     x = np.arange(1 << 20, dtype=np.int32).reshape(1024, 1024)
 
     same(x * 3 - x[::-1] + x[:, :1], np.asarray(on_device(lambda x: x * 3 - x[::-1] + x[:, :1], x)))
+
+
+TURNED = [(16, 16), (24, 80), (64, 33), (96, 128), (101, 64), (128, 17), (1024, 2048), (8, 65536)]
+
+
+@pytest.mark.parametrize("shape", TURNED)
+def test_transpositions_of_columns_that_threads_share_and_of_others(shape: tuple[int, int]):
+    x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+
+    same(x.T + 3, np.asarray(on_device(lambda x: x.T + 3, x)))
+
+
+@pytest.mark.parametrize("axes", [(0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
+@pytest.mark.parametrize("shape", [(16, 24, 32), (32, 64, 8), (7, 16, 40)])
+def test_transpositions_of_three_axes_beside_an_array_that_is_not_turned(shape: tuple[int, ...], axes: tuple[int, ...]):
+    x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    y = x.transpose(axes)[::-1].copy()
+
+    same(x.transpose(axes) - 5 * y, np.asarray(on_device(lambda x, y: x.transpose(axes) - 5 * y, x, y)))
+
+
+def test_a_transposition_of_a_reversed_array():
+    x = drawn(64, 48)
+
+    same(x[::-1, ::-1].T * 2, np.asarray(on_device(lambda x: x[::-1, ::-1].T * 2, x)))

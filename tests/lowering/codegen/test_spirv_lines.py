@@ -106,6 +106,30 @@ def test_points_of_the_grid_that_read_many_lines_are_groups_of_their_own():
     assert module(columns(16)).count("Load f32x4") == 2 * 16
 
 
+def rows_apart(count: int, distance: int = 64) -> str:
+    """Threads that are neighbours read elements so far apart, and write neighbours."""
+    reads = "\n".join(f"a{k}: f32 = x[{distance}*i + {count}*j + {k}]" for k in range(count))
+    writes = "\n".join(f"store y[{64 * count}*j + i + {64 * k}] = a{k}" for k in range(count))
+    return f"""
+code f(x: read f32[65536], y: write f32[65536]) {{
+  for j in 4 grid {{ for i in 64 grid {{ {reads} {writes} }} }}
+}}"""
+
+
+@pytest.mark.parametrize("distance", [3, 64, 67])
+def test_points_that_read_many_columns_share_one_address_and_load_every_element_by_it(distance: int):
+    text = module(rows_apart(16, distance))
+
+    assert render(parse(rows_apart(16, distance)), LINES).threads == 8
+    assert look_ups(text) == 12
+    assert text.count("Load f32 ") == 16 * 8
+
+
+@pytest.mark.parametrize("text", [rows_apart(15), rows_apart(16).replace("64*i + 16*j", "(i*i) % 64 + 16*j")])
+def test_few_columns_and_elements_at_unknown_distances_are_read_by_each_thread(text: str):
+    assert look_ups(module(text)) == 0
+
+
 @pytest.mark.parametrize("text", [columns(15), columns(16, rows=60)])
 def test_points_that_read_few_lines_or_are_no_whole_subgroups_have_none(text: str):
     assert "Load f32x4" not in module(text)
@@ -153,6 +177,6 @@ def test_stores_choose_their_value_by_a_condition_that_the_driver_does_not_know(
 
 
 @validated
-@pytest.mark.parametrize("text", [*map(kernel, (PAIRS, SINGLES, SUM)), columns(16)])
+@pytest.mark.parametrize("text", [*map(kernel, (PAIRS, SINGLES, SUM)), columns(16), rows_apart(16)])
 def test_modules_are_valid(text: str, tmp_path: Path):
     assert not complaint(render(parse(text), LINES).words, tmp_path)

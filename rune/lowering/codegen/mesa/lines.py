@@ -2,6 +2,7 @@
 
     a: f32 = x[1024*i + 8*n + thread]   ->   all threads load the eight elements of a line,
                                              and each selects the one of its lane
+    a: f32 = x[1024*thread + 8*n]       ->   the same for the eight elements of a column
 
 This is for Mesa's processors. There an access is a loop over the lanes of a subgroup, unless the
 driver can prove that all lanes have the same address: then it is a single load, and a line with its
@@ -54,25 +55,27 @@ _KINDS = frozenset({"f32", "i32"})
 class Subgroup:
     """A group whose threads are one subgroup, all of them active.
 
-    thread: the symbol by which they differ, whose values are neighbours in neighbouring threads
-    names:  symbols that have the same value in all of them
+    thread:  the symbol by which they differ, whose values are neighbours in neighbouring threads
+    names:   symbols that have the same value in all of them
+    columns: arrays that threads may read at equal distances of more than a line's elements
     """
 
     thread: Size
     threads: int
     names: frozenset[str]
+    columns: frozenset[str] = frozenset()
 
 
 def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | None]:
     """How a kernel is spread over groups, and its subgroup if the groups read lines."""
-    reads_lines, width = _reads_lines(code, target), target.subgroup_threads
-    shape = spread(code, (lambda _: width) if reads_lines else partial(threads_of_launch, target))
+    columns, width = _often_read(code, target), target.subgroup_threads
+    shape = spread(code, (lambda _: width) if columns else partial(threads_of_launch, target))
     is_nest = len(shape.nest) == 1 and shape.threads == width and target.has_lines
     # Groups beyond one dimension of a launch may have no point.
-    if not (reads_lines or is_nest) or not dims.at_most(shape.count, target.launch_groups):
+    if not (columns or is_nest) or not dims.at_most(shape.count, target.launch_groups):
         return shape, None
     (*loops, last) = (*shape.grid, *shape.nest)
-    return shape, Subgroup(loop_symbol(last), width, frozenset((*code.sizes, *(loop.var for loop in loops))))
+    return shape, Subgroup(loop_symbol(last), width, frozenset((*code.sizes, *(loop.var for loop in loops))), columns)
 
 
 def push_constants(writer: Writer, members: tuple[int, ...], target: Target) -> int:
@@ -115,25 +118,25 @@ def _digits_type(writer: Writer) -> int:
     return type
 
 
-def _reads_lines(code: KernelCode, target: Target) -> bool:
-    """Whether subgroups of grid points read so many lines that each should be a group.
+def _often_read(code: KernelCode, target: Target) -> frozenset[str]:
+    """The arrays of which subgroups of grid points read so many lines that each should be a group.
 
     Their points are neighbours along the last loop of the grid, and their code straight.
     """
     grid, body = perfect_nest(code.body, Kind.GRID)
-    if not target.has_lines or not grid:
-        return False
-    if dims.divides(target.subgroup_threads, grid[-1].extent) is not True:
-        return False
+    is_whole = target.has_lines and grid and dims.divides(target.subgroup_threads, grid[-1].extent)
+    if is_whole is not True:
+        return frozenset()
     names = frozenset((*code.sizes, *(loop.var for loop in grid[:-1])))
     loads = [s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load) and s.value.guard is None]
-    lines = [x.buffer for x in loads if _is_line(x.indices[0], loop_symbol(grid[-1]), names)]
-    return max(Counter(lines).values(), default=0) >= LEAST_LINES
+    lines = Counter(x.buffer for x in loads if _distance(x.indices[0], loop_symbol(grid[-1]), names))
+    return frozenset(name for name, count in lines.items() if count >= LEAST_LINES)
 
 
-def _is_line(index: Size, thread: Size, names: frozenset[str]) -> bool:
-    """Whether neighbouring threads read neighbours, or neighbouring pairs."""
-    return any(is_alike(index - step * thread, names) for step in (1, 2))
+def _distance(index: Size, thread: Size, names: frozenset[str]) -> int:
+    """The distance of what neighbouring threads read; 0 if none is known, or it differs."""
+    step = dims.coefficient(index, *dims.symbol_names(thread))
+    return step if isinstance(step, int) and step > 0 and is_alike(index - step * thread, names) else 0
 
 
 @dataclass(slots=True)
@@ -158,30 +161,35 @@ class Lines:
         self.writer.barrier_scope = SUBGROUP_SCOPE
 
     def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> Sequence[int]:
-        """A thread's part of a line: an element, or two neighbours; empty if there is no line.
+        """A thread's part of a line or a column: an element, or two neighbours; else empty.
 
         place: returns the index, if it is needed
         """
-        is_known = name in self.buffers and array.kind in _KINDS
-        if not is_known or not is_alike(index - count * self.subgroup.thread, self.subgroup.names):
+        step, kind = _distance(index, self.subgroup.thread, self.subgroup.names), array.kind
+        is_read = step == count or (step > 0 and name in self.subgroup.columns)
+        if not is_read or name not in self.buffers or kind not in _KINDS:
             return ()
-        address, distance = self.start(name, index, 4 * count, lambda: self.writer.element(array, place()))
-        elements = self.elements(array.kind, address, 4 * distance, count * self.subgroup.threads)
-        threads = self.subgroup.threads
-        parts = [self.of_lane(array.kind, elements[n : n + threads]) for n in range(0, len(elements), threads)]
-        return parts if count == 1 else self.neighbours(array.kind, parts)
+        address, distance = self.start(name, index, 4 * step, lambda: self.writer.element(array, place()))
+        threads, type = self.subgroup.threads, self.writer.module.type(kind)
+        if step != count:
+            places = (range(distance + n, distance + n + step * threads, step) for n in range(count))
+            return [self.of_lane(kind, [self.load(type, address, 4 * at) for at in column]) for column in places]
+        elements = self.elements(kind, address, 4 * distance, count * threads)
+        parts = [self.of_lane(kind, elements[n : n + threads]) for n in range(0, len(elements), threads)]
+        return parts if count == 1 else self.neighbours(kind, parts)
 
     def elements(self, kind: str, address: int, distance: int, count: int) -> list[int]:
         """Elements from an address on, the same for all threads; `distance` bytes further."""
         module, emit = self.writer.module, self.writer.emit
         vector, type = module.vector(kind, _VECTOR), module.type(kind)
-        pointer = module.pointer(StorageClass.PhysicalStorageBuffer, vector)
-        items: list[int] = []
-        for first in range(0, count, _VECTOR):
-            at = emit(Op.ConvertUToPtr, pointer, self.sum(address, distance + 4 * first))
-            load = self.writer.effect(Op.Load, vector, at, ALIGNED, 4)
-            items += [emit(Op.CompositeExtract, type, load, n) for n in range(_VECTOR)]
-        return items
+        loads = [self.load(vector, address, distance + 4 * first) for first in range(0, count, _VECTOR)]
+        return [emit(Op.CompositeExtract, type, load, n) for load in loads for n in range(_VECTOR)]
+
+    def load(self, type: int, address: int, distance: int) -> int:
+        """What lies so many bytes after an address that is the same for all threads."""
+        pointer = self.writer.module.pointer(StorageClass.PhysicalStorageBuffer, type)
+        at = self.writer.emit(Op.ConvertUToPtr, pointer, self.sum(address, distance))
+        return self.writer.effect(Op.Load, type, at, ALIGNED, 4)
 
     def of_lane(self, kind: str, items: Sequence[int]) -> int:
         """The value with the number of the thread's lane."""
@@ -199,8 +207,7 @@ class Lines:
         """
         module, emit = self.writer.module, self.writer.emit
         word, threads = module.type("i32"), self.subgroup.threads
-        one, last = module.constant("i32", 1), module.constant("i32", threads - 1)
-        half = module.constant("i32", threads // 2)
+        one, half, last = (module.constant("i32", n) for n in (1, threads // 2, threads - 1))
         in_first = emit(Op.ULessThan, module.type("bool"), self.lane, half)
         even = emit(Op.BitwiseAnd, word, emit(Op.ShiftLeftLogical, word, self.lane, one), last)
         values = []
@@ -223,8 +230,7 @@ class Lines:
         """The address at which the line of a thread's element begins."""
         module, emit = self.writer.module, self.writer.emit
         long = module.type("i64")
-        lane = emit(Op.UConvert, long, self.lane)
-        before = emit(Op.IMul, long, lane, module.constant("i64", item_bytes))
+        before = emit(Op.IMul, long, emit(Op.UConvert, long, self.lane), module.constant("i64", item_bytes))
         return emit(Op.ISub, long, emit(Op.ConvertPtrToU, long, pointer), before)
 
     def same(self, address: int) -> int:
