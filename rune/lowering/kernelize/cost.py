@@ -91,6 +91,7 @@ MAX_MEMBERS = 100  # stored values of one kernel
 MAX_CELLS = 9  # ranges into which a concatenation or padding may split a write
 MAX_PLACES = 16  # places at which one value may be computed again before it is stored anyway
 MAX_JOINS = 2  # concatenations, one inside the other, of a value that is computed again at several places
+MAX_SCALAR_CODE = 1000  # cost of a scalar times its readers, before it is stored
 MAX_AGAIN = 64  # cost of an element that is computed again, which keeps code in proportion
 
 

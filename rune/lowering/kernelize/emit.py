@@ -38,6 +38,18 @@ MAX_DEPTH = 5
 Key = tuple[Var, Indices, Expr | None]
 
 
+def request(var: Var, indices: Indices, guard: Expr | None) -> Key:
+    """The request for one element; for a scalar, or an element at a known place, without a guard.
+
+    Such an element is there at every point, so that all guards share one answer.
+    """
+    shape = var.type.shape
+    if not shape:
+        return var, (), None
+    is_known = all(isinstance(i, int) and isinstance(n, int) and 0 <= i < n for i, n in zip(indices, shape))
+    return var, indices, None if is_known else guard
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """A scalar expression, the level it belongs to, and how deep it is."""
@@ -167,7 +179,7 @@ class Emitter:
         """The value of an atom at `indices`."""
         if isinstance(atom, Literal):
             return self.literal(atom)
-        return self.answer((atom, indices if atom.type.shape else (), guard))
+        return self.answer(request(atom, indices, guard))
 
     def computed(self, var: Var, indices: Indices) -> Term:
         """The value of a stored variable, computed rather than loaded."""
@@ -257,21 +269,19 @@ class Emitter:
         if isinstance(equation.primitive.lower, Contraction):
             return []  # a score requests its operands itself, in a scope of its own
         if not isinstance(equation.primitive.lower, View):
-            return [(a, indices if a.type.shape else (), guard) for a in equation.operands if isinstance(a, Var)]
+            return [request(a, indices, guard) for a in equation.operands if isinstance(a, Var)]
         resolution = self.views.at(equation, indices)
         # Integers first: the indices of the pieces are written with their names.
         elements = [need for piece in resolution.pieces for need in self.element_needs(equation, piece, guard)]
         if any(self.find(need) is None for need in elements):
             return elements
-        return [
-            (atom, at, where) for atom, at, where in self.parts(equation, resolution, guard) if isinstance(atom, Var)
-        ]
+        parts = self.parts(equation, resolution, guard)
+        return [request(atom, at, where) for atom, at, where in parts if isinstance(atom, Var)]
 
     def element_needs(self, equation: Equation, piece: Piece, guard: Expr | None) -> list[Key]:
         """The integers that a piece reads from operands."""
-        return [
-            (atom, e.indices, guard) for e in piece.elements if isinstance(atom := equation.operands[e.operand], Var)
-        ]
+        operands = ((equation.operands[e.operand], e.indices) for e in piece.elements)
+        return [request(atom, indices, guard) for atom, indices in operands if isinstance(atom, Var)]
 
     def compute(self, equation: Equation, key: Key) -> Term:
         """One element of an equation whose needs are answered."""
@@ -313,7 +323,7 @@ class Emitter:
         """The answer for an operand, which has been requested before."""
         if isinstance(atom, Literal):
             return self.literal(atom)
-        value = self.find((atom, indices if atom.type.shape else (), guard))
+        value = self.find(request(atom, indices, guard))
         assert value is not None
         return value
 
@@ -383,7 +393,8 @@ class Emitter:
         """The name of an i64 local that holds an integer read from an operand, clamped."""
         # A local, since index expressions can name a symbol but cannot contain a load.
         atom = equation.operands[element.operand]
-        key = (atom, element.indices, guard, element.clamp)
+        needed = request(atom, element.indices, guard) if isinstance(atom, Var) else (atom, (), None)
+        key = (*needed, element.clamp)
         local = self.memo[0].get(key) or self.memo[1].get(key)
         if local is None:
             value = self.signed(self.argument(atom, element.indices, guard))

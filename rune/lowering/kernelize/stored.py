@@ -325,8 +325,11 @@ def _wants_storing(
     equation: Equation, price: _Price, demand: Demand, readers: _Readers, stored_values: Container[Var]
 ) -> bool:
     """Ask the cost function about one value; `stored_values` are the values stored before it."""
-    if len(demand) == 0 or not equation.results[0].type.shape:
+    if len(demand) == 0:
         return False
+    if not equation.results[0].type.shape:
+        # Each kernel that reads a scalar repeats all its code, however few elements there are.
+        return price.cost * len({root for root, _ in demand}) > cost.MAX_SCALAR_CODE
     reads = readers.reads(demand)
     if reads and not is_computed_where_read(equation, reads, readers.definitions, stored_values):
         return True
