@@ -6,10 +6,14 @@ shared values; last, that the kernels compute what the program does.
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
+import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.lowering.kernels import Invoke, Routine
+from rune.lowering.kernels_text import program_text
 from rune.lowering.stages import stages
 from tests.lowering import models
 from tests.support.lowering import (
@@ -191,6 +195,46 @@ def test_a_literal_result_is_a_kernel_that_writes_it():
 def test_nothing_is_launched_for_arrays_without_elements():
     assert counts(lambda x: ops.exp(x), f32(0, 4)) == (0, 0)
     assert counts(lambda x: ops.reduce_sum(x, axes=(0,)), f32(0, 4)) == (1, 0)
+
+
+def readers_of_a_chain(s, *arrays):
+    """Products of each array and a scalar of forty sines."""
+    for _ in range(40):
+        s = ops.sin(s)
+    return tuple(ops.mul(x, s) for x in arrays)
+
+
+@pytest.mark.parametrize("readers", [2, 5, 23])
+def test_a_costly_scalar_is_computed_once_for_all_its_readers(readers: int):
+    arrays = [f32(7 + 10 * k) for k in range(readers)]
+
+    kernels = kernels_of(readers_of_a_chain, f32(), *arrays)
+
+    # Some are computed again behind the last value that is stored.
+    assert 40 <= program_text(kernels).count("sin(") < 60
+    counts(readers_of_a_chain, f32(), *arrays)
+
+
+def test_a_costly_scalar_with_one_reader_is_computed_in_its_kernel():
+    assert counts(readers_of_a_chain, f32(), f32(7)) == (1, 0)
+
+
+def test_a_cheap_scalar_is_computed_again_by_each_reader():
+    kernels = kernels_of(lambda s, x, y: (ops.mul(x, ops.sin(s)), ops.mul(y, ops.sin(s))), f32(), f32(7), f32(17))
+
+    assert program_text(kernels).count("sin(") == 2
+
+
+def test_an_element_at_a_known_place_is_read_without_the_guards_of_those_that_use_it():
+    def f(x, y):
+        scaled = y * rnp.sin(x[0])
+        return functools.reduce(ops.add, (rnp.pad(scaled, ((k, 3 - k), (3 - k, k))) for k in range(4)))
+
+    counts(f, f32(5), f32(9, 9))
+    text = program_text(kernels_of(f, f32(5), f32(9, 9)))
+    assert "i0 if" in text  # elements at places that vary are guarded
+    assert "x1[0]" in text
+    assert "x1[0 if" not in text
 
 
 def test_equal_layers_share_their_kernels():

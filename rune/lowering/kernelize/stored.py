@@ -295,8 +295,9 @@ _LOAD = _Price(0, 1)
 
 def _price(equation: Equation, prices: Mapping[Var, _Price]) -> _Price:
     """What one element costs when every stored operand is a load."""
-    # An operand that is used twice is loaded once.
-    distinct = {a for a in equation.operands if isinstance(a, Var) and a.type.shape}
+    # An operand that is used twice is loaded once, and a scalar once for all elements of an array.
+    is_scalar = not equation.results[0].type.shape
+    distinct = {a for a in equation.operands if isinstance(a, Var) and (is_scalar or a.type.shape)}
     parts = [prices.get(a, _LOAD) for a in distinct]
     total = sum(p.cost for p in parts) + _own_cost(equation, len(distinct))
     loads = sum(p.loads for p in parts)
@@ -329,7 +330,8 @@ def _wants_storing(
         return False
     if not equation.results[0].type.shape:
         # Each kernel that reads a scalar repeats all its code, however few elements there are.
-        return price.cost * len({root for root, _ in demand}) > cost.MAX_SCALAR_CODE
+        readers_of_scalar = len({root for root, _ in demand})
+        return readers_of_scalar > 1 and price.cost * readers_of_scalar > cost.MAX_SCALAR_CODE
     reads = readers.reads(demand)
     if reads and not is_computed_where_read(equation, reads, readers.definitions, stored_values):
         return True

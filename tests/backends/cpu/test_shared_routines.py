@@ -14,6 +14,7 @@ import pytest
 import rune.numpy as rnp
 from rune.backends.cpu.routine_calls import Work
 from tests.backends.cpu.test_transforms import drawn, exact
+from tests.backends.cpu.test_transforms_of_arrays import real
 from tests.support.close import same
 
 LARGE = 1 << 18  # operations, of which cores take their shares
@@ -22,8 +23,7 @@ KINDS = ["fft", "ifft", "rfft", "irfft"]
 
 
 def operand(shape: tuple[int, ...], kind: str) -> np.ndarray:
-    x = drawn(shape, np.complex64)
-    return np.ascontiguousarray(x.real) if kind == "rfft" else x
+    return real(shape, np.complex64) if kind == "rfft" else drawn(shape, np.complex64)
 
 
 def in_parts(x: np.ndarray, kind: str, axis: int) -> np.ndarray:
