@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.core.types import ArrayType
 from rune.dims import Size, symbol
@@ -27,7 +28,7 @@ from rune.lowering.kernel.text import parse, to_text
 from rune.lowering.kernelize import kernelize
 from tests.lowering import models
 from tests.lowering.test_build import hold
-from tests.support.lowering import f32, only_kernel, program_of, target
+from tests.support.lowering import f32, i32, only_kernel, program_of, target
 
 GPU = replace(
     target(language="opencl"), threads_per_workgroup=256, shared_bytes=1 << 15
@@ -186,10 +187,14 @@ def without(code: KernelCode, number: int | None = None) -> KernelCode:
     return replace(code, body=map_stmts(drop, code.body))
 
 
-def run(code: KernelCode) -> None:
+def run(code: KernelCode, pair: tuple[str, str] | None = None) -> None:
+    """Interpret the code, with two buffers in one memory."""
     generator = np.random.default_rng(0)
-    data = [generator.uniform(1, 2, p.size).astype(p.dtype) for p in code.params]
-    interpret(code, data)
+    data = {p.name: generator.uniform(1, 2, p.size).astype(p.dtype) for p in code.params}
+    if pair is not None:
+        source, output = pair
+        data[output] = data[source].view(data[output].dtype)
+    interpret(code, list(data.values()))
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -201,6 +206,30 @@ def test_every_barrier_that_is_taken_away_is_found_as_a_race(name):
     for number in range(barriers(code)):
         with pytest.raises(CheckError, match="a race within the workgroup"):
             run(without(code, number))
+
+
+def steps_of_rows(x, count, last):
+    """Rows that go on while no element is large, with the number of their steps."""
+    goes_on = rnp.logical_and(count < 2, rnp.logical_not(rnp.any(x > 8, axis=1)))
+    return rnp.where(goes_on[:, None], rnp.sin(x), x), rnp.where(goes_on, rnp.where(goes_on, count, last) + 1, count)
+
+
+COUNTED = {"steps of rows": (steps_of_rows, [f32(4, 600), i32(4), i32(4)])}
+
+
+@pytest.mark.parametrize("name", [*SHARED, *COUNTED])
+def test_threads_do_not_race_where_an_output_lies_in_the_memory_of_any_input(name):
+    code = code_of(*(SHARED | COUNTED)[name])
+
+    for pair in code.aliases:
+        run(code, pair)
+
+
+def test_an_output_may_lie_in_one_of_two_inputs_that_all_threads_read():
+    code = code_of(*COUNTED["steps of rows"])
+
+    assert threads(code) == [128]
+    assert [source for source, output in code.aliases if output == "y1"] == ["x1", "x2"]
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -16,7 +16,7 @@ from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.shared import host_memory
 
 WORD = 64  # bits
-_OPERATIONS = 16  # of one word, as many as the others of a routine take in its time
+_OPERATIONS = 20  # of a transform, which take as long as one word
 _U8 = np.dtype(np.uint8)
 
 

@@ -24,7 +24,7 @@ from rune.records import dataclass
 HEAD = 4  # words before those of the routine: its address, units, units of a share, bytes of memory
 _ROUTINE = [*[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64]
 _BYTE = np.dtype(np.uint8)
-# The least number of operations that cores share: 20 µs of one of them, of which others save eight.
+# The least number of operations that cores share, about 20 µs on one of them.
 _SHARED_OPERATIONS = 1 << 18
 
 

@@ -41,12 +41,12 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What the analysis knows: the threads, private buffers, and buffers of one allocation."""
+    """What the analysis knows: the threads, private buffers, and the code, for its aliases."""
 
     threads: Mapping[str, int]  # loop variables of the threads, and their extents
     uniform: frozenset[str]  # sizes and grid variables: the same for all threads
     private: frozenset[str]
-    same: Mapping[str, str]
+    code: KernelCode
     independent: frozenset[Stmt]  # statements without a conflict within themselves
     # Answers of `split_off`, since each index is compared with many others.
     splits: dict[Size, tuple[int, Size] | None] = field(default_factory=dict, compare=False)
@@ -85,7 +85,7 @@ def _inside_grid(body: Body, code: KernelCode, uniform: frozenset[str], independ
         inner = _inside_grid(last.body, code, uniform | {last.var}, independent)
         return (*before, replace(last, body=inner))
     private = frozenset(s.name for s in walk(body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL)
-    group = _Group(threads, uniform, private, {b: a for a, b in code.aliases}, independent)
+    group = _Group(threads, uniform, private, code, independent)
     return (*before, _in_threads(last, group))
 
 
@@ -166,8 +166,7 @@ def _accesses(stmt: Stmt, group: _Group, limits: tuple[tuple[str, int], ...]) ->
     for expr in expressions(stmt):
         yield from _loads(expr, group, limits)
     if isinstance(stmt, Store) and stmt.buffer not in group.private:
-        buffer = group.same.get(stmt.buffer, stmt.buffer)
-        yield Access(buffer, stmt.index, True, limits)
+        yield Access(stmt.buffer, stmt.index, True, limits)
     # All bodies together, as if every branch were taken: a conflict in any of them counts.
     for number, inner in enumerate(bodies(stmt)):
         known = limits
@@ -181,8 +180,7 @@ def _accesses(stmt: Stmt, group: _Group, limits: tuple[tuple[str, int], ...]) ->
 def _loads(expr: Expr, group: _Group, limits: tuple[tuple[str, int], ...]) -> Iterator[Access]:
     for part in walk_expr(expr):
         if isinstance(part, Load) and part.buffer not in group.private:
-            buffer = group.same.get(part.buffer, part.buffer)
-            yield Access(buffer, part.indices[0], False, limits)
+            yield Access(part.buffer, part.indices[0], False, limits)
 
 
 def _limits(condition: Expr) -> Iterator[tuple[str, int]]:
@@ -205,15 +203,17 @@ def _conflict(before: Seen, after: Seen, group: _Group) -> bool:
 
 def _first(before: Seen, after: Seen, group: _Group) -> str | None:
     """The first two accesses that conflict, in words."""
-    for a, b in _pairs(before, after):
+    for a, b in _pairs(before, after, group.code):
         if not _apart(a, b, group):
             return f"{a.buffer}[{a.index}] and {b.buffer}[{b.index}]"
     return None
 
 
-def _pairs(before: Seen, after: Seen) -> Iterable[tuple[Access, Access]]:
-    # Two reads never conflict, nor do different buffers: aliases have one name here.
-    return ((a, b) for a in before for b in after if a.buffer == b.buffer and (a.writes or b.writes))
+def _pairs(before: Seen, after: Seen, code: KernelCode) -> Iterator[tuple[Access, Access]]:
+    # Two reads never conflict, nor do buffers that never share memory.
+    for a in before:
+        names = code.buffers_at(a.buffer)
+        yield from ((a, b) for b in after if b.buffer in names and (a.writes or b.writes))
 
 
 def _apart(a: Access, b: Access, group: _Group) -> bool:

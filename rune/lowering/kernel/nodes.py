@@ -267,3 +267,8 @@ class KernelCode:
     def __repr__(self) -> str:
         params = ", ".join(f"{p.name}: {p.access.value} {p.dtype}[{p.size}]" for p in self.params)
         return f"KernelCode({self.name}({params}))"
+
+    def buffers_at(self, name: str) -> frozenset[str]:
+        """The buffer with this name, and all that may share memory with it."""
+        # Not those that share with these: an output takes the memory of one input of several.
+        return frozenset((name, *(other for pair in self.aliases if name in pair for other in pair)))

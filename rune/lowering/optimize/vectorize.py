@@ -31,24 +31,22 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Touch:
-    """An access in a loop: its memory (one name for all aliases), index, and whether it writes."""
+    """An access in a loop: its buffer, index, and whether it writes."""
 
-    memory: str
+    buffer: str
     index: Size
     writes: bool
 
 
-def _touches(loop: For, memory: dict[str, str]) -> list[_Touch]:
+def _touches(loop: For) -> list[_Touch]:
     touches = []
     for stmt in walk(loop.body):
         if isinstance(stmt, Store):
-            # Aliases get one name, since two names of one element must not look independent.
-            touches.append(_Touch(memory.get(stmt.buffer, stmt.buffer), stmt.index, True))
+            touches.append(_Touch(stmt.buffer, stmt.index, True))
         for expr in expressions(stmt):
             for part in walk_expr(expr):
                 if isinstance(part, Load):
-                    name = memory.get(part.buffer, part.buffer)
-                    touches.append(_Touch(name, part.indices[0], False))
+                    touches.append(_Touch(part.buffer, part.indices[0], False))
     return touches
 
 
@@ -58,25 +56,26 @@ def _stride(index: Size, var: str) -> int | None:
     return step if isinstance(step, int) else None
 
 
-def is_independent(loop: For, memory: dict[str, str]) -> bool:
+def is_independent(loop: For, code: KernelCode) -> bool:
     """Whether no iteration accesses an element that another one writes, or carries a Var."""
     # Only innermost loops; scratch would be needed once per lane.
     if any(isinstance(s, (Alloc, Barrier, Fetch, For, MatrixProduct)) for s in walk(loop.body)):
         return False
     local_names = names_bound(loop.body)
-    touches = [t for t in _touches(loop, memory) if t.memory not in local_names]
-    for name in {t.memory for t in touches if t.writes}:
-        places = {t.index for t in touches if t.memory == name}
+    touches = [t for t in _touches(loop) if t.buffer not in local_names]
+    for name in {t.buffer for t in touches if t.writes}:
+        # Two names of one element must not look independent.
+        names = code.buffers_at(name)
+        places = {t.index for t in touches if t.buffer in names}
         # A single place, which is a different element in every iteration.
         if len(places) != 1 or not _stride(places.pop(), loop.var):
             return False
     return not carries_var(loop)
 
 
-def is_contiguous(loop: For, memory: dict[str, str]) -> bool:
+def is_contiguous(loop: For) -> bool:
     """Whether all accesses of the loop have stride 1 or 0 in its variable, and some stride 1."""
-    touches = _touches(loop, memory)
-    strides = [_stride(t.index, loop.var) for t in touches]
+    strides = [_stride(t.index, loop.var) for t in _touches(loop)]
     # At least one stride of 1: a loop that only touches one element gains nothing.
     return 1 in strides and all(s in (0, 1) for s in strides)
 
@@ -86,7 +85,6 @@ def vectorize(target: Target) -> Pass[KernelCode]:
 
     def run(code: KernelCode) -> KernelCode:
         unique = unique_names(code)
-        memory = {b: a for a, b in unique.aliases}
         one_thread = target.threads_per_workgroup == 1
 
         def stmt(s: Stmt, outer_grid: bool) -> Stmt:
@@ -96,7 +94,7 @@ def vectorize(target: Target) -> Pass[KernelCode]:
             kinds = (Kind.SERIAL, Kind.GRID) if one_thread and outer_grid else (Kind.SERIAL,)
             if not isinstance(s, For) or s.kind not in kinds or not _is_long(s, target):
                 return s
-            good = is_independent(s, memory) and is_contiguous(s, memory)
+            good = is_independent(s, unique) and is_contiguous(s)
             return replace(s, kind=Kind.VECTOR) if good else s
 
         def visit(body: Body, outer_grid: bool) -> Body:

@@ -71,7 +71,7 @@ def call_for(count: int, n: int, dtype: np.dtype, inverse: bool) -> Call:
 
 
 def operations(n: int) -> int:
-    """About how many operations on vectors of one number a transform of n numbers takes."""
+    """The operations of a transform of n numbers, roughly: n log2 n."""
     return n * n.bit_length()
 
 
