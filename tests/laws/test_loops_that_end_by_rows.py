@@ -30,7 +30,7 @@ def doubled_in_numpy(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     steps = 0
     while steps < MOST and not (x > 8).any():
         x, steps = 2 * x, steps + 1
-    return x, np.int32(steps)
+    return x, np.array(steps, np.int32)
 
 
 @pytest.mark.parametrize("name", EXECUTORS)

@@ -219,7 +219,8 @@ COUNTED = {"steps of rows": (steps_of_rows, [f32(4, 600), i32(4), i32(4)])}
 
 @pytest.mark.parametrize("name", [*SHARED, *COUNTED])
 def test_threads_do_not_race_where_an_output_lies_in_the_memory_of_any_input(name):
-    code = code_of(*(SHARED | COUNTED)[name])
+    function, types = (SHARED | COUNTED)[name]
+    code = code_of(function, types)
 
     for pair in code.aliases:
         run(code, pair)
