@@ -65,7 +65,7 @@ KERNELS = (
     *_limits("lowering.lanes.transposed", LEAST_EXTENT=(2, 8)),
     *_limits("lowering.simplify.hoist_loops", COSTLY=(0,)),
     *_limits("lowering.arena", MOST_COMPARED=(0,)),
-    *_limits("backends.cpu.costs", MOST_WORK=(-1.0, float("inf"))),
+    *_limits("backends.cpu.costs", MOST_WORK=(-1.0, 1e18)),
     *_limits("lowering.joins", MOST=(2, 3)),
     *_limits(
         "backends.cpu.steps",
