@@ -24,8 +24,8 @@ from rune.records import dataclass
 HEAD = 4  # words before those of the routine: its address, units, units of a share, bytes of memory
 _ROUTINE = [*[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64]
 _BYTE = np.dtype(np.uint8)
-# The least number of operations that cores share, about 20 µs on one of them.
-_SHARED_OPERATIONS = 1 << 18
+# The least number of operations that cores share, about 30 µs on one; fewer were no faster.
+_SHARED_OPERATIONS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Work:
 
     def units_of_share(self, cores: int) -> int:
         """How many units a core takes at a time; all of them where sharing would not pay."""
-        # More shares than cores: a core that is late takes fewer of them.
-        shares = 2 * cores if cores > 1 and self.operations >= _SHARED_OPERATIONS else 1
+        # One for each core: with two for each of them, transforms of columns took a fifth longer.
+        shares = cores if self.operations >= _SHARED_OPERATIONS else 1
         return max(-(-self.units // shares), 1)
 
 
@@ -78,9 +78,9 @@ def call_of(function: int, words: Sequence[int], work: Work, *references: object
     units = work.units_of_share(share.cores)
     table = np.array([function, work.units, units, memory, *words], np.int64)
     shares = -(-work.units // units)
-    enter = _enter_shared(layout, threads.parallel_address(share)) if shares > 1 else _enter(layout)
-    # Native code aligns the memory.
-    return Call(native_function("routine", enter, table).call, shares * memory + LINE, references)
+    code = _shared_code(layout, threads.parallel_address(share)) if shares > 1 else _code(layout)
+    run = native_function("routine", code.address("enter"), table).call
+    return Call(run, shares * memory + LINE, references)  # native code aligns the memory
 
 
 def _by_ctypes(function: int, table: np.ndarray, units: int) -> Callable[..., None]:
@@ -112,11 +112,3 @@ def _compiled(kind: str, layout: Abi, outside: dict[str, int], write: Callable[[
     words = [(f.name, getattr(layout, f.name)) for f in fields(layout) if f.name not in ADDRESSES]
     addresses = {name: getattr(layout, name) for name in ADDRESSES}
     return compiler.compile_routine(kind, words, addresses | outside, write, conventions.HURRY)
-
-
-def _enter(layout: Abi) -> int:
-    return _code(layout).address("enter")
-
-
-def _enter_shared(layout: Abi, parallel: int) -> int:
-    return _shared_code(layout, parallel).address("enter")

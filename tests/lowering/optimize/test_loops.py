@@ -217,3 +217,11 @@ def test_a_loop_that_reads_an_alias_elsewhere_is_not_vectorised():
     original = parse(text)
 
     assert vectorize(TARGET).run(original) is original
+
+
+@pytest.mark.parametrize("body", ["x[j + 1] + z[j]", "x[j] + z[j + 1]"])
+def test_a_loop_that_reads_either_of_two_aliases_elsewhere_is_not_vectorised(body: str):
+    head = "code f(x: read f32[64], z: read f32[64], y: write f32[64]) aliases x = y, z = y"
+    original = parse(f"{head} {{ for j in 63 serial {{ store y[j] = {body} }} }}")
+
+    assert vectorize(TARGET).run(original) is original

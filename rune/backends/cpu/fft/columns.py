@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from types import ModuleType
 
 import numpy as np
 
@@ -65,10 +64,8 @@ def stages_of(n: int, dtype: np.dtype, inverse: bool) -> rows.Stages:
     return rows.stages_of(n, dtype, rows.SWAPPED if inverse else rows.PAIRS, 1 / n if inverse else 1.0)
 
 
-@functools.cache
-def _writer() -> ModuleType:
-    """The module that writes the routine, imported for the first one that is not on disk."""
-    return locks.load("rune.backends.cpu.fft.columns_code")
+# The module that writes the routine, imported for the first one that is not on disk.
+_writer = locks.late_module("rune.backends.cpu.fft.columns_code")
 
 
 _code = rows.code_of_dtypes("columns", _writer)

@@ -8,7 +8,6 @@ row has to split into two factors (rows.py). Real rows are complex ones of half 
 from __future__ import annotations
 
 import functools
-from types import ModuleType
 
 import numpy as np
 
@@ -76,10 +75,8 @@ def stages_of(n: int, dtype: np.dtype) -> rows.Stages:
     return rows.stages_of(n, dtype)
 
 
-@functools.cache
-def _writer() -> ModuleType:
-    """The module that writes the routines, imported for the first one that is not on disk."""
-    return locks.load("rune.backends.cpu.fft.groups_code")
+# The module that writes the routines, imported for the first one that is not on disk.
+_writer = locks.late_module("rune.backends.cpu.fft.groups_code")
 
 
 _code = rows.code_of_dtypes("groups of rows", _writer)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from types import ModuleType
 
 import numpy as np
 
@@ -52,10 +51,8 @@ def call_for(name: str, outer: int, half: int, inner: int, dtype: np.dtype) -> C
     return call_of(_code(dtype).address(name), words, work, stages, turns, factor)
 
 
-@functools.cache
-def _writer() -> ModuleType:
-    """The module that writes the routines, imported for the first one that is not on disk."""
-    return locks.load("rune.backends.cpu.fft.real_columns_code")
+# The module that writes the routines, imported for the first one that is not on disk.
+_writer = locks.late_module("rune.backends.cpu.fft.real_columns_code")
 
 
 _code = rows.code_of_dtypes("real columns", _writer)

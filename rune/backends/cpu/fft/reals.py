@@ -11,7 +11,6 @@ IEEE Trans. ASSP 35(6), §II.
 from __future__ import annotations
 
 import functools
-from types import ModuleType
 
 import numpy as np
 
@@ -64,10 +63,8 @@ def turns_of(n: int, dtype: np.dtype) -> np.ndarray:
     return half_turns(n, dtype)
 
 
-@functools.cache
-def _writer() -> ModuleType:
-    """The module that writes the routine, imported for the first one that is not on disk."""
-    return locks.load("rune.backends.cpu.fft.reals_code")
+# The module that writes the routine, imported for the first one that is not on disk.
+_writer = locks.late_module("rune.backends.cpu.fft.reals_code")
 
 
 @compiler.lasting

@@ -164,10 +164,8 @@ def code_of_dtypes(kind: str, writer: Callable[[], ModuleType]) -> functools._lr
     return code
 
 
-@functools.cache
-def _writer() -> ModuleType:
-    """The module that writes the routine, imported for the first one that is not on disk."""
-    return locks.load("rune.backends.cpu.fft.rows_code")
+# The module that writes the routine, imported for the first one that is not on disk.
+_writer = locks.late_module("rune.backends.cpu.fft.rows_code")
 
 
 _code = code_of_dtypes("rows", _writer)
