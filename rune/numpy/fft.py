@@ -36,7 +36,7 @@ from rune.numpy.transform_norms import checked_norm, swapped_norm
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
-from rune.ops.fourier import weighted
+from rune.ops.fourier import empty_transform, weighted
 from rune.transforms.compile.placement import device_put
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
@@ -51,7 +51,7 @@ def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = 
     Types:  c128 for c128, f64 and 64-bit integers, c64 for all others.
     Result: y[k] = sum_j a[j] exp(-2πi jk/n), for k from 0 to n-1.
     n:      the length: `a` is cut or zero-padded at its end; by default its own length.
-    Errors: ShapeError for no elements and for n < 1, AxisError, ArgumentError for another `norm`.
+    Errors: ShapeError for n < 1, AxisError, ArgumentError for another `norm`.
     Source: Stockham's mixed-radix and Bluestein's algorithms (rune.ops.fourier).
 
     >>> import rune.numpy as rnp
@@ -65,8 +65,8 @@ def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
 
     Shapes: a [*A, N, *B] -> [*A, n, *B], n by default N. Types: as `fft`.
-    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
-            elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for
+            n < 1; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -112,8 +112,8 @@ def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
 
     Shapes: m numbers along the axis -> n frequencies, by default 2(m - 1).
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
-    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
-            elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for
+            n < 1; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -129,7 +129,8 @@ def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
 
     Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
-            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
+            complex numbers; ShapeError for n < 1 and for no elements; AxisError for
+            an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -164,8 +165,8 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
     """The inverse of `fftn`.
 
     Shapes: any, unchanged except for the lengths that `s` gives. Types: as `fft`.
-    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
-            elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for a
+            length below 1; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -182,7 +183,8 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
     Shapes: any, unchanged except for the lengths that `s` gives; the last one m becomes m//2 + 1.
     Types:  as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
-            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
+            complex numbers; ShapeError for a length below 1; AxisError for an axis out of
+            range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -214,8 +216,8 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
     """`fftn` along two axes.
 
     Shapes: a [*A, M, N] -> [*A, *s], s by default (M, N). Types: as `fft`.
-    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
-            elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for a
+            length below 1; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -230,8 +232,8 @@ def ifft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = 
     """`ifftn` along two axes.
 
     Shapes: a [*A, M, N] -> [*A, *s], s by default (M, N). Types: as `fft`.
-    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
-            elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for a
+            length below 1; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -247,7 +249,8 @@ def rfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = 
 
     Shapes: a [*A, M, N] -> [*A, s[0], s[1]//2 + 1], s by default (M, N). Types: as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
-            complex numbers; ShapeError for no elements; AxisError for an axis out of range.
+            complex numbers; ShapeError for a length below 1; AxisError for an axis out of
+            range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -263,8 +266,8 @@ def irfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None =
 
     Shapes: a [*A, M, m] -> [*A, *s], s by default (M, 2(m - 1)).
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
-    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
-            elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for a
+            length below 1; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp
@@ -306,6 +309,8 @@ def _adapted(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str
     if not numbers:
         return c.distinct(x, a) if kind != "irfft" else c.real(x)
     sizes = _lengths(name, kind, x, s, numbers)
+    if 0 in sizes:
+        return c.distinct(empty_transform(x, kind, numbers, sizes), a)
     input_sizes = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
     x = _resized(x, dict(zip(numbers, input_sizes, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
@@ -349,11 +354,13 @@ def _lengths(name: str, kind: str, x: ArrayLike, s: Any, axes: Sequence[int]) ->
     shape = type_of(x).shape
     defaults = [shape[axis] for axis in axes]
     if kind == "irfft":
-        defaults[-1] = 2 * (defaults[-1] - 1)
-    lengths = defaults if s is None else [static_size(name, "a length", size) for size in s]
+        defaults[-1] = 0 if defaults[-1] == 0 else 2 * (defaults[-1] - 1)
+    lengths = [-1] * len(axes) if s is None else [static_size(name, "a length", size) for size in s]
     sizes = [default if size == -1 else size for size, default in zip(lengths, defaults, strict=True)]
-    for axis, size in zip(axes, sizes, strict=True):
-        if size < 1:
+    for axis, size, length in zip(axes, sizes, lengths, strict=True):
+        # As in JAX, an axis without elements has the empty transform, unless its length is given.
+        is_empty = length == -1 and isinstance(size, int) and size == 0 and (kind != "rfft" or axis != axes[-1])
+        if size < 1 and not is_empty:
             raise ShapeError(f"{name}: cannot transform {type_of(x)} (axis {axis}: length {size})")
     return sizes
 

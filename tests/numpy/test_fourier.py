@@ -153,9 +153,9 @@ def test_a_symbolic_length_is_transformed_on_a_device_by_its_definition():
         assert distance(program(rnp.asarray(x)), np.fft.fft(x)) < 1e-6, ROUNDED
 
 
-def test_no_elements_have_no_transform():
-    with pytest.raises(ShapeError, match=r"fft: cannot transform c64\[0\] \(axis 0: length 0\)"):
-        rnp.fft.fft(rnp.zeros(0))
+def test_no_elements_have_no_transform_of_real_numbers():
+    with pytest.raises(ShapeError, match=r"rfft: cannot transform f32\[0\] \(axis 0: length 0\)"):
+        rnp.fft.rfft(rnp.zeros(0))
 
 
 def test_a_length_below_one_is_refused():
@@ -238,3 +238,58 @@ def test_the_gradient_of_a_transform_compiled_once_is_that_of_every_size(name: s
     for n in (1, 4, 7):
         x = rnp.array(np.random.default_rng(n).normal(size=n).astype(np.float32))
         np.testing.assert_allclose(program(x), gradient(x), rtol=3e-5, atol=3e-5)
+
+
+# The shapes of jax 0.10.2, where NumPy has errors.
+OF_NOTHING: dict[str, tuple[Any, tuple[int, ...], Any, tuple[int, ...]]] = {
+    "fft": (rnp.fft.fft, (3, 0), np.complex64, (3, 0)),
+    "ifft, ortho": (lambda x: rnp.fft.ifft(x, axis=0, norm="ortho"), (0, 5), np.complex64, (0, 5)),
+    "irfft of one": (rnp.fft.irfft, (3, 1), np.float32, (3, 0)),
+    "irfft of one, forward": (lambda x: rnp.fft.irfft(x, axis=0, norm="forward"), (1, 7), np.float32, (0, 7)),
+    "irfft of none": (rnp.fft.irfft, (3, 0), np.float32, (3, 0)),
+    "hfft of one": (rnp.fft.hfft, (1,), np.float32, (0,)),
+    "fftn": (rnp.fft.fftn, (2, 0, 3), np.complex64, (2, 0, 3)),
+    "rfftn": (rnp.fft.rfftn, (0, 5), np.complex64, (0, 3)),
+    "rfftn, axes turned": (lambda x: rnp.fft.rfftn(x, axes=(1, 0)), (5, 0), np.complex64, (3, 0)),
+    "irfftn": (rnp.fft.irfftn, (0, 5), np.float32, (0, 8)),
+    "irfft2 of one": (rnp.fft.irfft2, (3, 1), np.float32, (3, 0)),
+    "lax, complex": (lambda x: rune.lax.fft(x + 0j, "fft", (0,)), (3, 0), np.complex64, (3, 0)),
+    "lax, real": (lambda x: rune.lax.fft(x, "rfft", (0, 5)), (0, 5), np.complex64, (0, 3)),
+    "lax, to real numbers": (lambda x: rune.lax.fft(x + 0j, "irfft", (0,)), (3, 1), np.float32, (3, 0)),
+}
+
+
+@pytest.mark.parametrize("name", OF_NOTHING)
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit, rune.vmap], ids=["eager", "jit", "vmap"])
+def test_a_transform_without_elements_has_the_shape_it_has_in_jax(way: Any, name: str):
+    transform, shape, dtype, expected = OF_NOTHING[name]
+    is_mapped = way is rune.vmap
+
+    y = way(transform)(rnp.ones((2, *shape) if is_mapped else shape))
+
+    assert (y.shape, y.dtype) == ((2, *expected) if is_mapped else expected, dtype)
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3, 0)])
+def test_the_slope_of_a_transform_without_elements_is_zero(shape: tuple[int, ...]):
+    slope = rune.grad(lambda x: rnp.sum(rnp.fft.irfft(x)))(rnp.ones(shape))
+
+    assert slope.tolist() == np.zeros(shape).tolist()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_a_transform_of_open_size_is_also_that_of_one_frequency(n: int):
+    program = rune.jit(rnp.fft.irfft)
+
+    with rune.configure(symbolic="auto"):
+        lengths = [program(rnp.ones(k)).shape for k in (3, 4, n)]
+
+    assert lengths == [(4,), (6,), (2 * (n - 1),)]
+
+
+@pytest.mark.parametrize("kind", ["fft", "irfft", "rfft", "rfftn"])
+def test_a_length_of_zero_that_is_asked_for_is_refused(kind: str):
+    sizes = {"s": (0,)} if kind == "rfftn" else {"n": 0}
+
+    with pytest.raises(ShapeError, match="length 0"):
+        getattr(rnp.fft, kind)(rnp.ones(3), **sizes)

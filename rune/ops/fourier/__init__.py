@@ -16,7 +16,7 @@ weights: every frequency but 0 and n/2 stands for two.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
-from rune.ops.arithmetic import add, div, eq, logical_or, mul, select
+from rune.ops.arithmetic import add, div, eq, logical_or, mul, select, zero_like
 from rune.ops.complex_numbers import PART, WHOLE, complex, conj, imag, real
 from rune.ops.creation import iota
 from rune.ops.family import Batched, require, size_value
@@ -111,6 +111,23 @@ def is_by_routine(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
     *others, last = axes
     others = others if kind in ("fft", "ifft") and is_by_rows(x, last) else axes
     return all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in others)
+
+
+def empty_transform(x: Operand, kind: str, axes: Sequence[int], lengths: Sequence[Size]) -> Any:
+    """The transform of no numbers, or to none (an irfft of one): x cut to an array of no elements.
+
+    lengths: those of the transform, along `axes`; one of them is 0.
+    """
+    x_type = type_of(x)
+    sizes = dict(zip(axes, lengths, strict=True))
+    if kind == "rfft":
+        sizes[axes[-1]] = lengths[-1] // 2 + 1
+        x = complex(x, zero_like(x))
+    elif kind == "irfft":
+        x = real(x)
+    nothing = (0,) * x_type.ndim
+    high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(x_type.shape))
+    return pad(x, literal(0, type_of(x).dtype), low=nothing, high=high, interior=nothing) if any(high) else x
 
 
 # --- derivatives --------------------------------------------------------------------------------
