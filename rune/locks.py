@@ -84,9 +84,11 @@ _freeze_counts: list[int] = []  # the first number of frozen objects above 0, on
 
 def load(name: str) -> ModuleType:
     """Import a module on first use, by its full name. Errors: those of importing it."""
-    with loading, nullcontext() if name in _imports else _without_collections():
+    with loading, nullcontext() if name in _imports else without_collections():
         module = import_module(name)
-        _imports.add(name)
+        if name not in _imports:
+            _grow_old()
+            _imports.add(name)
         return module
 
 
@@ -96,10 +98,11 @@ def late_module(name: str) -> functools._lru_cache_wrapper[ModuleType]:
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
-    """A block without garbage collection, which would take a tenth of the time to load a module.
+def without_collections() -> Iterator[None]:
+    """A block without garbage collection, which would take a tenth of the time to load or compile.
 
-    The objects that a module creates stay alive, so that a collection would find nothing.
+    The objects that a module or a compilation creates stay alive until the end of the block, so
+    that a collection would find nothing.
     """
     is_on = gc.isenabled()
     gc.disable()
@@ -107,7 +110,6 @@ def _without_collections() -> Iterator[None]:
         yield
     finally:
         if is_on:
-            _grow_old()
             gc.enable()
 
 

@@ -429,6 +429,18 @@ def test_loading_a_module_leaves_the_collector_as_it_was(is_on: bool):
         (gc.enable if before else gc.disable)()
 
 
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_block_without_collections_that_fails_leaves_the_collector_as_it_was(is_on: bool):
+    before = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        with pytest.raises(KeyError, match="False"), locks.without_collections(), locks.without_collections():
+            raise KeyError(gc.isenabled())
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
 LOADS = """
 import gc
 from rune import locks

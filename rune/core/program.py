@@ -258,19 +258,20 @@ def map_programs(params: Mapping[str, object], change: Callable[[Program], Progr
 
     Programs are values of parameters, alone or in tuples.
     """
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, Program):
-            return change(value)
-        if _holds_programs(value):
-            items = tuple(map(changed, value))
-            return value if all(a is b for a, b in zip(items, value)) else items
-        return value
-
     if not any(map(_holds_programs, params.values())):
         return params
-    new = {name: changed(value) for name, value in params.items()}
+    new = {name: _changed(value, change) for name, value in params.items()}
     return params if all(new[name] is value for name, value in params.items()) else new
+
+
+def _changed(value: Any, change: Callable[[Program], Program]) -> Any:
+    """The value of a parameter with `change` applied to the programs in it."""
+    if isinstance(value, Program):
+        return change(value)
+    if not _holds_programs(value):
+        return value
+    items = tuple(_changed(item, change) for item in value)
+    return value if all(a is b for a, b in zip(items, value)) else items
 
 
 def _holds_programs(value: object) -> bool:

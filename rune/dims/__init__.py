@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
 from rune.dims.algebra import Dim, Size, at_most, interval, less, of_factor, of_terms, rewrite, sides
-from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, memo, symbols, symbols_of, terms_of
+from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, factors_of, memo, symbols, symbols_of, terms_of
 from rune.dims.messages import UndecidedComparison, as_symbol, ranges, undecided
 from rune.errors import DimensionError
 
@@ -247,6 +247,9 @@ def substitute(x: Size, values: Mapping[str, Size]) -> Size:
     >>> substitute((n + 3) // 4, {"n": 8 * symbol("m")})
     2*m
     """
+    # Most sizes are numbers, or sums without any of the symbols.
+    if isinstance(x, int) or ((names := _names_in_sum(x)) is not None and names.isdisjoint(values)):
+        return x
     known: dict[Factor, Size] = {}
     pending = list(symbols(x))
     while pending:
@@ -259,6 +262,21 @@ def substitute(x: Size, values: Mapping[str, Size]) -> Size:
         pending.pop()
         known[s] = values[s.name] if s.name in values else _rebound(s, known)
     return rewrite(x, known)
+
+
+@memo
+def _names_in_sum(x: Size) -> frozenset[str] | None:
+    """The names of the symbols of x and of their bounds; None if there is a division in them."""
+    within: set[Symbol] = set()
+    pending = [x]
+    while pending:
+        for factor in factors_of(pending.pop()):
+            if not isinstance(factor, Symbol):
+                return None
+            if factor not in within:
+                within.add(factor)
+                pending += [factor.low, 0 if factor.high is None else factor.high]
+    return frozenset(s.name for s in within)
 
 
 def _rebound(s: Symbol, known: dict[Factor, Size]) -> Dim:

@@ -147,7 +147,7 @@ GUARDS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     ),
     "an equation without a rule": (
         MissingRule,
-        lambda: emit.Emitter.compute(NOBODY, cast(Any, EQUATION), (cast(Any, EQUATION.output), (), None)),
+        lambda: [*emit.Emitter.compute(NOBODY, cast(Any, EQUATION), (cast(Any, EQUATION.output), (), None))],
     ),
     "a scaling without its instruction": (NotImplementedError, lambda: Number.scaled(NOBODY, NOBODY)),
     "a function of a library that is not called": (NotImplementedError, lambda: Number.by_library(NOBODY, "sin")),

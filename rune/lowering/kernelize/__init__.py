@@ -27,7 +27,8 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.align_rows import align_rows
 from rune.lowering.kernelize.feed_products import feed_products
-from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
+from rune.lowering.kernelize.group import Group
+from rune.lowering.kernelize.groups import Fusion, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, is_call, route_dots
 from rune.lowering.kernelize.split_dots import split_dots

@@ -1,8 +1,8 @@
 """Emit the scalar code of one kernel: values on demand, each computed once per point.
 
-A request is a variable, an index tuple and a guard. What it needs is requested first, with an
-explicit stack, so deep programs do not exhaust Python's. Every answer is remembered under the whole
-request.
+A request is a variable, an index tuple and a guard. Its value is computed in steps, which stop
+where they need other values; these are computed first, with an explicit stack, so deep programs do
+not exhaust Python's. Every answer is remembered under the whole request.
 
 An answer belongs to the domain (level 0) or to one inner point of the current statement (level 1).
 It is bound by a Let where its level is lower than its user's, where several equations use it, or
@@ -14,7 +14,7 @@ A guard is the condition under which a value is needed; loads below it read memo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import field
 
 import numpy as np
@@ -28,7 +28,7 @@ from rune.errors import MissingRule
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, of_size
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernelize.roots import dot_operands, reduced_sizes
-from rune.lowering.kernelize.views import Indices, Resolution, Views, comparisons, rename
+from rune.lowering.kernelize.views import Indices, Views, comparisons, rename
 from rune.lowering.kernels import Axis, Buffer, Reduce, Statement
 from rune.ops.family import wide
 from rune.records import dataclass
@@ -57,6 +57,10 @@ class Term:
     expr: Expr
     level: int
     depth: int = 0
+
+
+# To the value for a request, with stops at which the requests of a list must be answered first.
+Steps = Generator[list[Key], None, Term]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,52 +188,46 @@ class Emitter:
     def computed(self, var: Var, indices: Indices) -> Term:
         """The value of a stored variable, computed rather than loaded."""
         key = (var, indices, None)
-        equation = self.definitions[var]
-        # Again until nothing is missing: the indices of a piece are known once its integers are.
-        while missing := [n for n in self.needs(equation, key) if self.find(n) is None]:
-            for need in missing:
-                self.answer(need)
-        return self.compute(equation, key)
+        return self.run(key, self.compute(self.definitions[var], key))
 
     def answer(self, key: Key) -> Term:
-        """The value for a request; whatever it needs is computed first."""
-        value = self.find(key)
-        pending = [] if value is not None else [key]
-        while pending:
-            key = pending[-1]
-            if self.find(key) is not None:
-                pending.pop()
+        """The value for a request."""
+        return self.find(key) or self.remember(key, self.run(key, self.make(key)))
+
+    def run(self, key: Key, steps: Steps) -> Term:
+        """The value that the steps to a request end with; what they need is answered on the way."""
+        pending: list[tuple[Key, Steps | None]] = [(key, steps)]
+        while True:
+            key, begun = pending.pop()
+            # Two equations may need one value: the second finds it.
+            if begun is None and self.find(key) is not None:
                 continue
-            missing = self.missing(key)
-            # The request stays on the stack and is looked at again once its needs are answered.
-            if missing:
-                pending += missing
+            steps = begun or self.make(key)
+            try:
+                needs = next(steps)
+            except StopIteration as end:
+                if not pending:
+                    return end.value
+                self.remember(key, end.value)
                 continue
-            self.remember(key, self.make(key))
-            pending.pop()
-        return value or self.memo[0].get(key) or self.memo[1][key]
+            pending.append((key, steps))
+            # Reversed, since the stack takes its last entry first.
+            pending += [(need, None) for need in reversed(needs) if self.find(need) is None]
 
     def find(self, key: Key) -> Term | None:
         """A remembered answer."""
         return self.memo[0].get(key) or self.memo[1].get(key)
 
-    def remember(self, key: Key, value: Term) -> None:
+    def remember(self, key: Key, value: Term) -> Term:
         """Remember an answer; one that several equations use is bound first."""
         # Written in place, such an expression would be computed again by every user.
         if self.uses.get(key[0], 0) > 1 and isinstance(value.expr, Op | Cast):
             value = self.bind(value)
         self.memo[value.level][key] = value
+        return value
 
-    def missing(self, key: Key) -> list[Key]:
-        """What must be answered before `key`."""
-        equation = self.definitions.get(key[0])
-        if equation is None or key[0] in self.stored_values:
-            return []
-        # Reversed, since the stack of `answer` takes its last entry first.
-        return [need for need in self.needs(equation, key)[::-1] if self.find(need) is None]
-
-    def make(self, key: Key) -> Term:
-        """The answer, once everything that it needs has been answered."""
+    def make(self, key: Key) -> Steps:
+        """The answer to a request."""
         var, indices, guard = key
         # Scalars and rows first: inside the kernel they are nearer than the buffers they are
         # written to.
@@ -241,7 +239,7 @@ class Emitter:
         equation = self.definitions.get(var)
         if equation is None or var in self.stored_values:
             return self.load(self.buffer(var), indices, var.type, guard)
-        return self.compute(equation, key)
+        return (yield from self.compute(equation, key))
 
     def buffer(self, var: Var) -> str:
         """The name of the buffer that holds a stored value or an input."""
@@ -263,40 +261,25 @@ class Emitter:
 
     # --- equations ---------------------------------------------------------------------------
 
-    def needs(self, equation: Equation, key: Key) -> list[Key]:
-        """The requests that one element of an equation makes."""
-        _, indices, guard = key
-        if isinstance(equation.primitive.lower, Contraction):
-            return []  # a score requests its operands itself, in a scope of its own
-        if not isinstance(equation.primitive.lower, View):
-            return [request(a, indices, guard) for a in equation.operands if isinstance(a, Var)]
-        resolution = self.views.at(equation, indices)
-        # Integers first: the indices of the pieces are written with their names.
-        elements = [need for piece in resolution.pieces for need in self.element_needs(equation, piece, guard)]
-        if any(self.find(need) is None for need in elements):
-            return elements
-        parts = self.parts(equation, resolution, guard)
-        return [request(atom, at, where) for atom, at, where in parts if isinstance(atom, Var)]
-
     def element_needs(self, equation: Equation, piece: Piece, guard: Expr | None) -> list[Key]:
         """The integers that a piece reads from operands."""
         operands = ((equation.operands[e.operand], e.indices) for e in piece.elements)
         return [request(atom, indices, guard) for atom, indices in operands if isinstance(atom, Var)]
 
-    def compute(self, equation: Equation, key: Key) -> Term:
-        """One element of an equation whose needs are answered."""
+    def compute(self, equation: Equation, key: Key) -> Steps:
+        """One element of an equation."""
         var, indices, guard = key
         dtype = var.type.dtype
+        if isinstance(equation.primitive.lower, View):
+            return (yield from self.view(equation, indices, guard))
+        if isinstance(equation.primitive.lower, Contraction):
+            return self.score(equation, indices, guard)
+        yield [request(a, indices, guard) for a in equation.operands if isinstance(a, Var)]
+        args = [self.argument(a, indices, guard) for a in equation.operands]
         match equation.primitive.lower:
-            case View():
-                return self.view(equation, self.views.at(equation, indices), guard)
-            case Contraction():
-                return self.score(equation, indices, guard)
             case Position(rule=rule):
                 position = rule(indices, **equation.params)
                 return Term(Cast(Index(position), dtype), self.level((position,)), 1)
-        args = [self.argument(a, indices, guard) for a in equation.operands]
-        match equation.primitive.lower:
             case Scalar(op=op):
                 return self.operation(op, args, dtype)
             case Convert():
@@ -306,7 +289,7 @@ class Emitter:
         raise MissingRule(f"kernelize: cannot lower {equation.primitive.name} (no rule for it)", frame=equation.frame)
 
     def score(self, equation: Equation, indices: Indices, guard: Expr | None) -> Term:
-        """A dot at one inner point."""
+        """A dot at one inner point, which requests its operands itself, in a scope of its own."""
         # Loops within an inner point are for streams alone: `plain` refuses the Reduce elsewhere.
         dtype = wide(equation.results[0].type.dtype)
         axes = tuple(Axis(self.unreserved(f"k{n}"), size) for n, size in enumerate(reduced_sizes(equation)))
@@ -353,34 +336,25 @@ class Emitter:
 
     # --- views -------------------------------------------------------------------------------
 
-    def view(self, equation: Equation, resolution: Resolution, guard: Expr | None) -> Term:
+    def view(self, equation: Equation, indices: Indices, guard: Expr | None) -> Steps:
         """The first piece whose conditions hold, else the fill."""
-        parts = self.parts(equation, resolution, guard)
-        values = [self.argument(atom, at, where) for atom, at, where in parts]
-        conditions = [self.condition(p.where) for p in self.renamed(equation, resolution, guard)]
-        result = values.pop()
+        resolution = self.views.at(equation, indices)
+        # Integers first: the indices of the pieces are written with their names.
+        yield [need for piece in resolution.pieces for need in self.element_needs(equation, piece, guard)]
+        conditions, parts = [], []
+        for piece in self.renamed_pieces(equation, resolution.pieces, guard):
+            condition = self.condition(piece.where)
+            conditions.append(condition)
+            parts.append((equation.operands[piece.operand], piece.indices, self.both(guard, condition)))
+        if resolution.fill is not None:
+            parts.append((equation.operands[resolution.fill], (), guard))
+        yield [request(atom, at, where) for atom, at, where in parts if isinstance(atom, Var)]
+        *values, result = (self.argument(atom, at, where) for atom, at, where in parts)
         # From the last piece outwards, so that the first one whose conditions hold wins.
         for value, condition in zip(values[::-1], conditions[: len(values)][::-1]):
             choice = [condition, value, result]
             result = self.operation("select", choice, result.expr.dtype) if condition else value
         return result
-
-    def parts(
-        self, equation: Equation, resolution: Resolution, guard: Expr | None
-    ) -> list[tuple[Atom, Indices, Expr | None]]:
-        """What each piece shows and under which guard; the fill comes last."""
-        parts: list[tuple[Atom, Indices, Expr | None]] = []
-        for piece in self.renamed(equation, resolution, guard):
-            condition = self.condition(piece.where)
-            where = self.both(guard, condition)
-            parts.append((equation.operands[piece.operand], piece.indices, where))
-        if resolution.fill is not None:
-            parts.append((equation.operands[resolution.fill], (), guard))
-        return parts
-
-    def renamed(self, equation: Equation, resolution: Resolution, guard: Expr | None) -> list[Piece]:
-        """The pieces with their data-dependent integers named."""
-        return self.renamed_pieces(equation, resolution.pieces, guard)
 
     def renamed_pieces(self, equation: Equation, pieces: tuple[Piece, ...], guard: Expr | None) -> list[Piece]:
         """The pieces with their data-dependent integers named."""

@@ -21,27 +21,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 from rune.core.program import Var
 from rune.dims import Size
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.group import Group, Needs, Pairs, alone, common_places, joined, written
 from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
 from rune.records import dataclass
 
-Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
 # Their loops run in an order, or elsewhere, so no other root can share them.
 SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.WRITTEN, Kind.CONTROL})
 REDUCING = frozenset({Kind.REDUCE, Kind.DOT, Kind.STREAM})
 WINDOW = 2048  # roots: more than most programs have, and few enough for bit sets
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Roots of one kernel. `places[root]`: the axis of the root for each axis of the domain."""
-
-    members: tuple[int, ...]
-    domain: tuple[Size, ...]
-    places: Mapping[int, tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -51,18 +43,19 @@ class Fusion:
     `above`, `below`: for each group, the roots of its window that it depends on and those that
     depend on it, as bit sets by number within the window. Each set has all members of a group or no
     member of it, so one bit stands for the whole group.
+    `refusals`: for pairs of groups, why their members cannot share a kernel; empty if they can.
     """
 
     roots: tuple[Root, ...]
     makers: Mapping[Var, Sequence[int]]
-    readers: Mapping[Var, Sequence[int]]
-    results: frozenset[Var]  # of the program
+    needs: Needs
     alignments: Mapping[tuple[int, int], tuple[int | None, ...]]
     groups: dict[int, Group]
     owner: list[int]
     above: list[int]
     below: list[int]
     granularity: cost.Granularity
+    refusals: dict[tuple[Group, Group], str] = field(default_factory=dict)
 
     def group(self, root: int) -> Group:
         """The group that a root is in."""
@@ -116,12 +109,11 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var], granularity: cost.G
         for var, indices in root.reads.items()
         for q in makers.get(var, ())
     }
-    groups = {
-        r.number: Group((r.number,), tuple(r.sizes[a] for a in r.parallel), {r.number: r.parallel}) for r in roots
-    }
+    needs = Needs(results, readers)
+    groups = {r.number: alone(r, needs) for r in roots}
     owner = [r.number for r in roots]
     above, below = _reachability(len(roots), alignments)
-    return Fusion(roots, makers, readers, results, alignments, groups, owner, above, below, granularity)
+    return Fusion(roots, makers, needs, alignments, groups, owner, above, below, granularity)
 
 
 def _alignment(reader: Root, read: Root, indices: Iterable[tuple]) -> tuple[int | None, ...]:
@@ -197,7 +189,9 @@ def _fuse_edges(state: Fusion) -> bool:
 def match(state: Fusion, a: int, b: int) -> Pairs | str:
     """How the domains of group a and its reader b correspond, or why they cannot be one kernel."""
     first, second = state.groups[a], state.groups[b]
-    refusal = _refuse_kinds(state, first, second)
+    refusal = state.refusals.get((first, second))
+    if refusal is None:
+        refusal = state.refusals[first, second] = _refuse_members(state, first, second)
     if refusal:
         return refusal
     if not state.are_close(a, b):
@@ -210,35 +204,35 @@ def match(state: Fusion, a: int, b: int) -> Pairs | str:
     pairs = _corresponding(state, first, second)
     for group, side in ((first, 0), (second, 1)):
         common_axes = {p[side] for p in pairs}
-        if _is_reducing(state, group) and len(common_axes) < len(group.domain):
+        if REDUCING & group.kinds and len(common_axes) < len(group.domain):
             return "the result of a reduction is not read row by row"
-    if _is_stream(state, first):
+    if Kind.STREAM in first.kinds:
         return _refuse_stream(state, first, second, pairs) or pairs
     return _refuse_domain(state, first, second, pairs) or pairs
 
 
-def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
-    kinds = [state.roots[m].kind for m in (*first.members, *second.members)]
+def _refuse_members(state: Fusion, first: Group, second: Group) -> str:
+    kinds = first.kinds | second.kinds
     if Kind.ROUTINE in kinds:
         return "a library routine"
     if Kind.WRITTEN in kinds:
         return "a kernel whose loops are given"
     if Kind.CONTROL in kinds:
         return "a loop or branch"
-    if Kind.STREAM in kinds and any(state.roots[m].kind is not Kind.MAP for m in second.members):
+    if Kind.STREAM in kinds and second.kinds != {Kind.MAP}:
         return "a stream takes no other reduction"
-    if SEPARATE & set(kinds):
+    if SEPARATE & kinds:
         return "a scan, scatter or window update is a kernel of its own"
-    if Kind.DOT in kinds and (kinds.count(Kind.DOT) > 1 or Kind.REDUCE in kinds):
+    if Kind.DOT in kinds and (Kind.DOT in first.kinds & second.kinds or Kind.REDUCE in kinds):
         return "a dot takes no second reduction"
-    if len(kinds) > cost.MAX_MEMBERS:
+    if len(first.members) + len(second.members) > cost.MAX_MEMBERS:
         return "the kernel would grow too large"
     return "" if _buffers(state, first, second) <= cost.MAX_BUFFERS else "too many buffers"
 
 
 def _refuse_stream(state: Fusion, first: Group, second: Group, pairs: Pairs) -> str:
     """Why a reader cannot join a stream, whose results it must read by row and by column."""
-    places = _places(first, 0, pairs) | _places(second, 1, pairs)
+    places = common_places(first, second, pairs)
     inner = {m: inner_places(state.roots[m], places[m]) for m in places}
     columns = {tuple(state.roots[m].sizes[k] for k in inner[m]) for m in first.members}
     for m in second.members:
@@ -253,29 +247,10 @@ def _refuse_stream(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
     return ""
 
 
-def _buffers(state: Fusion, *groups: Group) -> int:
+def _buffers(state: Fusion, first: Group, second: Group) -> int:
     """Number of arrays that a kernel of these groups reads or writes."""
-    members = {m for group in groups for m in group.members}
-    most = max(len(state.roots[m].reads) for m in members)
-    # A lower bound refuses large groups before their sets are built, for every pair that is tried.
-    if most - len(members) > cost.MAX_BUFFERS:
-        return most - len(members)
-    results = {state.roots[m].var for m in members}
-    read = {v for m in members for v in state.roots[m].reads} - results
-    return len(read) + sum(is_written(state, var, members) for var in results)
-
-
-def is_written(state: Fusion, var: Var, members: set[int]) -> bool:
-    """Whether a value computed by `members` is read by others, or is a result of the program."""
-    return var in state.results or not members.issuperset(state.readers.get(var, ()))
-
-
-def _is_reducing(state: Fusion, group: Group) -> bool:
-    return any(state.roots[m].kind in REDUCING for m in group.members)
-
-
-def _is_stream(state: Fusion, group: Group) -> bool:
-    return any(state.roots[m].kind is Kind.STREAM for m in group.members)
+    results = first.results | second.results
+    return len((first.reads | second.reads) - results) + len(written(first, second, state.needs))
 
 
 def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
@@ -311,7 +286,7 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
     roots = [state.roots[m] for m in members]
     if any(r.kind is Kind.DOT for r in roots):
         return "a dot keeps its whole domain"
-    places = _places(first, 0, pairs) | _places(second, 1, pairs)
+    places = common_places(first, second, pairs)
     # Axes that are not common run inside each point. Where an outer axis does and the innermost one
     # does not, a point walks down a column and its neighbours beside it, which suits only sums.
     columns = any(_is_strided(state.roots[m], places[m]) for m in members)
@@ -348,23 +323,15 @@ def _needs_rows(state: Fusion, places: Mapping[int, tuple[int, ...]]) -> bool:
     """Whether a member would hold a row, along its inner axes, for others to read."""
     return any(
         bool(inner_places(state.roots[m], places[m]))
-        and any(r in places for r in state.readers.get(state.roots[m].var, ()))
+        and any(r in places for r in state.needs.readers.get(state.roots[m].var, ()))
         for m in places
     )
-
-
-def _places(group: Group, side: int, pairs: Pairs) -> dict[int, tuple[int, ...]]:
-    return {m: tuple(p[pair[side]] for pair in pairs) for m, p in group.places.items()}
 
 
 def _join(state: Fusion, a: int, b: int, pairs: Pairs) -> None:
     """Replace groups a and b by one, under the number a."""
     first, second = state.groups[a], state.groups.pop(b)
-    state.groups[a] = Group(
-        tuple(sorted((*first.members, *second.members))),
-        tuple(second.domain[y] for _, y in pairs),
-        _places(first, 0, pairs) | _places(second, 1, pairs),
-    )
+    state.groups[a] = joined(first, second, pairs, state.needs)
     for m in second.members:
         state.owner[m] = a
     _join_reach(state, a, b)
@@ -407,7 +374,7 @@ def _join_stream(state: Fusion, stream: Iterable[Var]) -> None:
 def _fuse_siblings(state: Fusion) -> None:
     """Join groups of equal domains that read the same array in step."""
     # Consecutive readers only: all pairs would be quadratic for an array that everything reads.
-    for var, numbers in state.readers.items():
+    for var, numbers in state.needs.readers.items():
         for x, y in itertools.pairwise(numbers):
             a, b = state.owner[x], state.owner[y]
             if a != b and state.are_close(a, b) and _are_siblings(state, a, b, var):
@@ -417,8 +384,7 @@ def _fuse_siblings(state: Fusion) -> None:
 
 def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
     first, second = state.groups[a], state.groups[b]
-    kinds = {state.roots[m].kind for m in (*first.members, *second.members)}
-    if kinds & (SEPARATE | {Kind.DOT, Kind.STREAM}) or first.domain != second.domain:
+    if (first.kinds | second.kinds) & (SEPARATE | {Kind.DOT, Kind.STREAM}) or first.domain != second.domain:
         return False
     if state.are_ordered(a, b):
         return False
@@ -432,10 +398,10 @@ def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
 
 def _saves_memory(state: Fusion, first: Group, second: Group) -> bool:
     """Whether what both read outweighs the values that must then be alive at the same time."""
-    read = [{v for m in g.members for v in state.roots[m].reads} for g in (first, second)]
-    shared_elements = sum(cost.count(v.type.shape) for v in read[0] & read[1])
+    shared_elements = sum(cost.count(v.type.shape) for v in first.reads & second.reads)
     only = [
-        sum(cost.count(v.type.shape) for v in r if v in state.makers) for r in (read[0] - read[1], read[1] - read[0])
+        sum(cost.count(v.type.shape) for v in reads if v in state.makers)
+        for reads in (first.reads - second.reads, second.reads - first.reads)
     ]
     return shared_elements > min(only)
 
@@ -471,8 +437,7 @@ def _fuse_ranges(state: Fusion) -> None:
 
 def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pairs | None:
     """The axes that both ranges share; None if their points are too few."""
-    is_mapped = all(state.roots[m].kind is Kind.MAP for m in (*first.members, *second.members))
-    if not is_mapped or _buffers(state, first, second) > cost.MAX_BUFFERS:
+    if first.kinds | second.kinds != {Kind.MAP} or _buffers(state, first, second) > cost.MAX_BUFFERS:
         return None
     ranges = [state.roots[n] for n in (x, y)]
     axes = [

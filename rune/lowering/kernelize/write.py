@@ -19,7 +19,8 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Local
 from rune.lowering.kernelize.emit import Emitter, Term
-from rune.lowering.kernelize.groups import Fusion, Group, is_written
+from rune.lowering.kernelize.group import Group
+from rune.lowering.kernelize.groups import Fusion
 from rune.lowering.kernelize.originals import with_originals
 from rune.lowering.kernelize.roots import (
     Kind,
@@ -293,7 +294,7 @@ class _Writer:
 
     def is_read_inside(self, var: Var) -> bool:
         """Whether a member of the group reads the value."""
-        return any(r in self.group.places for r in self.state.readers.get(var, ()))
+        return any(r in self.group.places for r in self.state.needs.readers.get(var, ()))
 
     def write(self, root: Root, indices: Indices, value: Expr, inner: tuple[Axis, ...] = ()) -> None:
         """Write a value to its output, if it has one; ends the statement over `inner`."""
@@ -318,10 +319,10 @@ def write_kernel(
     state: Fusion, group: Group, storage: Storage, target: Target, reserved_names: frozenset[str]
 ) -> KernelCall:
     """The kernel of one group; it has no name yet."""
-    roots, members = [state.roots[m] for m in group.members], {*group.members}
+    roots = [state.roots[m] for m in group.members]
     outputs: dict[Var, Buffer] = {}
     for root in roots:
-        if root.var not in outputs and is_written(state, root.var, members):
+        if root.var not in outputs and root.var in group.written:
             outputs[root.var] = Buffer(f"y{len(outputs)}", root.var.type.strong())
     scratch, recomputed_values = _place(state, group, roots, outputs, target)
     # A copy of the set for every kernel would make kernelize quadratic.
@@ -349,7 +350,7 @@ def _place(
     # In the order in which they are computed: the first rows get the room, and nothing is weighed.
     for root in roots:
         places = group.places[root.number]
-        read = any(r in group.places for r in state.readers.get(root.var, ()))
+        read = any(r in group.places for r in state.needs.readers.get(root.var, ()))
         if root.kind is not Kind.MAP or not inner_places(root, places) or not read:
             continue
         size = _row_bytes(root, places)

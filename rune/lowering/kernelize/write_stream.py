@@ -13,7 +13,7 @@ from rune.core.program import Var
 from rune.dims import Dim, Size
 from rune.lowering.kernel.expr import Local
 from rune.lowering.kernelize.emit import Emitter, Term
-from rune.lowering.kernelize.groups import Group
+from rune.lowering.kernelize.group import Group
 from rune.lowering.kernelize.roots import Root, inner_places, stream_operands
 from rune.lowering.kernelize.stored import Storage
 from rune.lowering.kernelize.views import Indices

@@ -57,7 +57,8 @@ def _compiled(
     next(counts.compiles)
     if config.current().log_compiles:
         late_modules.compile_log().tell_compilation(program.name, device.name)
-    with profiling.span(f"compile {program.name}", profiling.Kind.COMPILE, device=device.name):
+    span = profiling.span(f"compile {program.name}", profiling.Kind.COMPILE, device=device.name)
+    with span, locks.without_collections():
         # Checks and profiles need the plan, which a stored executable does not have.
         if not check and not profile and not schedules:
             return _stored_or_compiled(program, device, donations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import rune.numpy as rnp
 from rune import dims
 from rune.errors import ArgumentError
 from rune.sharding import SingleDeviceSharding
+from rune.transforms.compile import executables
 
 X = rnp.arange(7.0)
 
@@ -280,3 +282,25 @@ def test_a_program_gives_the_last_values_of_its_references_after_the_result():
     assert shape == rune.ShapeDtypeStruct((), "f32")
     assert result == 4.0
     np.testing.assert_array_equal(last, [2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_no_garbage_is_collected_while_a_program_is_compiled(is_on: bool, monkeypatch: pytest.MonkeyPatch):
+    states: list[bool] = []
+    lower = executables.lowered_by
+
+    def watched(*args: Any, **options: Any) -> Any:
+        states.append(gc.isenabled())
+        return lower(*args, **options)
+
+    monkeypatch.setattr(executables, "lowered_by", watched)
+    before = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        result = rune.jit(lambda x: x * 3.0 + 1.0)(X)
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if before else gc.disable)()
+
+    assert states == [False]
+    np.testing.assert_allclose(result, np.asarray(X) * 3.0 + 1.0)
