@@ -16,11 +16,10 @@ import numpy as np
 
 from rune import locks
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.fft import rows
+from rune.backends.cpu.fft import groups, rows
 from rune.backends.cpu.fft.lengths import twin_factors
 from rune.backends.cpu.fft.tables import half_turns, turns_between
 from rune.backends.cpu.routine_calls import Call, Work, call_of
-from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
 
 
@@ -36,16 +35,12 @@ def is_real_routine(count: int, n: int, dtype: np.dtype) -> bool:
 
 def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
     """The transform along the last axis, or its inverse."""
-    n = x.shape[-1]
-    name = "backward" if inverse else "complex"
-    return call_for(name, x.size // n, n, PART[x.dtype])(x, host_memory.empty(x.shape, x.dtype))
+    return groups.complex_by(call_for, x, inverse)
 
 
 def from_reals(x: np.ndarray) -> np.ndarray:
     """Frequencies 0 to n/2 of real rows."""
-    n = x.shape[-1]
-    result = host_memory.empty((*x.shape[:-1], n // 2 + 1), WHOLE[x.dtype])
-    return call_for("forward", x.size // n, n // 2, x.dtype)(x, result)
+    return groups.spectra_by(call_for, x)
 
 
 @functools.lru_cache(maxsize=64)
