@@ -166,6 +166,7 @@ FITS = [
     Fit("erf small f64", erf_small, one, mpf(0), mpf("1.0"), 13),
     Fit("erf large f32", erfc_exponent, lambda t: t * mp.erfc(t) * mp.log(2), mpf("0.95"), mpf("4.0"), 6),
     Fit("erfc f64", erfc_scaled, one, mpf(-1), mpf("0.78"), 24),
+    Fit("erfc narrow", erfc_scaled, one, mpf(-1), mpf("0.4387"), 18),
     Fit("erfc f32", erfc_scaled, one, mpf("-0.79"), mpf("0.45"), 9),
     Fit("asin f32", asin_tail, one, mpf(0), mpf("0.25"), 5),
     Fit("asin f64", asin_tail, one, mpf(0), mpf("0.25"), 12),

@@ -100,6 +100,8 @@ _symmetric = locks.late_module("rune.backends.cpu.linalg.symmetric")
 _transforms = locks.late_module("rune.backends.cpu.fft.arrays")
 # The routine of packbits (bits.py), which is worth compiling for large arrays.
 bits = locks.late_module("rune.backends.cpu.bits")
+# The routine for the means of matrices and their transposes, likewise.
+means = locks.late_module("rune.backends.cpu.linalg.means")
 
 
 def forget_tables() -> None:

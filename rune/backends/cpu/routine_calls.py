@@ -24,8 +24,8 @@ from rune.records import dataclass
 HEAD = 4  # words before those of the routine: its address, units, units of a share, bytes of memory
 _ROUTINE = [*[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64]
 _BYTE = np.dtype(np.uint8)
-# The least number of operations that cores share, about 30 µs on one; fewer were no faster.
-_SHARED_OPERATIONS = 300_000
+# The least number of operations that cores share, about 20 µs on one; fewer were no faster.
+_SHARED_OPERATIONS = 250_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, ops
 from rune.array import Array
-from rune.core.interpreter import type_of
+from rune.backends.cpu.meanings import LARGE, means
+from rune.core.interpreter import is_evaluating, type_of
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, value
+from rune.numpy.composites import is_large
 from rune.ops import conventions as c
-from rune.ops.matrix_helpers import LAPACK
+from rune.ops.matrix_helpers import LAPACK, adjoint, number
 from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.typing import ArrayLike
 
@@ -45,6 +47,14 @@ def _narrowed(out: Any, dtype: np.dtype) -> Any:
         parts = [_narrowed(x, dtype) for x in out]
         return type(out)(*parts) if hasattr(out, "_fields") else tuple(parts)
     return c.astype(out, dtype) if type_of(out).dtype == dtypes.f32 else out
+
+
+def symmetrised(x: Array) -> Array:
+    """(x + xᴴ) / 2."""
+    # Where arrays are CPU arrays and no check is on, one routine computes what three operations do.
+    if is_evaluating() and is_large((x,), least=LARGE) and means().is_routine(x.buffer):
+        return Array(means().means(x.buffer), x.type, x.place)
+    return ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
 
 
 def matrices(name: str, a: ArrayLike) -> ArrayType:

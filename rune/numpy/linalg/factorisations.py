@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, overload
 from rune import ops
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.numpy.linalg.arguments import computing, matrices, square
-from rune.ops.matrix_helpers import adjoint, number, swapped
+from rune.numpy.linalg.arguments import computing, matrices, square, symmetrised
+from rune.ops.matrix_helpers import adjoint, swapped
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
@@ -41,7 +41,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     (x,), narrow = computing("cholesky", a)
     square("cholesky", x)
     if symmetrize_input:
-        x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
+        x = symmetrised(x)
     lower = ops.linalg.cholesky(x)
     return narrow(adjoint(lower) if upper else lower)
 

@@ -14,7 +14,7 @@ from rune.core.types import Shape
 from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.numpy.indexing import take_along_axis
-from rune.numpy.linalg.arguments import computing, matrices, square
+from rune.numpy.linalg.arguments import computing, matrices, square, symmetrised
 from rune.numpy.shapes import flip
 from rune.numpy.sorting import argsort
 from rune.ops import conventions as c
@@ -96,7 +96,7 @@ def _symmetric(name: str, a: ArrayLike, symmetrize_input: bool) -> Any:
     (x,), narrow = computing(name, a)
     square(name, x)
     if symmetrize_input:
-        x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
+        x = symmetrised(x)
     return (x,), narrow
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 import rune.numpy as rnp
-from rune import tree
+from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import is_evaluating
 from rune.errors import ArgumentError, DtypeError, TracerArrayConversionError
@@ -139,6 +139,14 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Any:
     for c in reversed(lower):
         total = total * x + c
     return total
+
+
+def leading(coefficients: Sequence[float], of_f32: int, x: Array) -> Sequence[float]:
+    """The coefficients of a power series in f64, and the first `of_f32` of them in narrower types.
+
+    In f32 later ones may be denormal numbers, on which some processors spend hundreds of cycles.
+    """
+    return coefficients if x.dtype == dtypes.f64 else coefficients[:of_f32]
 
 
 def quotient(x: Array, table: Table) -> Array:

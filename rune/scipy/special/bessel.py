@@ -11,9 +11,10 @@ import math
 import rune.numpy as rnp
 from rune.array import Array
 from rune.scipy.special import tables_bessel as tables
-from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
+from rune.scipy.special.arguments import centred, elementwise, leading, polynomial, quotient
 from rune.transforms.custom.jvp import custom_jvp
 
+_TERMS_OF_F32 = 15  # of the series at 8 that are not far below its rounding error
 _I0 = tuple(1.0 / math.factorial(k) ** 2 for k in range(34))
 _I1 = tuple(0.5 / (math.factorial(k) * math.factorial(k + 1)) for k in range(34))
 
@@ -25,7 +26,8 @@ def _modified(x: Array, order: int) -> tuple[Array, Array, Array]:
     """The series of I at |x| <= 8, √|x| exp(-|x|) I beyond, and √|x|."""
     size = rnp.abs(x)
     quarter = rnp.square(rnp.minimum(size, 8.0)) * 0.25
-    near = polynomial(quarter, _I1) * rnp.minimum(size, 8.0) if order else polynomial(quarter, _I0)
+    series = leading(_I1 if order else _I0, _TERMS_OF_F32, x)
+    near = polynomial(quarter, series) * rnp.minimum(size, 8.0) if order else polynomial(quarter, series)
     t = 1.0 / rnp.maximum(size, 8.0)
     far = (tables.I0_FAR, tables.I0_FAR_AT) if order == 0 else (tables.I1_FAR, tables.I1_FAR_AT)
     return near, quotient(centred(t, far[1]), far[0]), rnp.sqrt(t)

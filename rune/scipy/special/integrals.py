@@ -11,7 +11,7 @@ import math
 import rune.numpy as rnp
 from rune.array import Array
 from rune.scipy.special import tables_integrals as tables
-from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
+from rune.scipy.special.arguments import centred, elementwise, leading, polynomial, quotient
 from rune.scipy.special.gammas import digamma, gamma_function
 from rune.scipy.special.loops import Limit, State
 from rune.transforms.custom.jvp import custom_jvp
@@ -19,6 +19,7 @@ from rune.transforms.custom.jvp import custom_jvp
 _EULER_GAMMA = 0.5772156649015329
 _EIN = tuple((-1.0) ** k / ((k + 1) * math.factorial(k + 1)) for k in range(20))
 _EI = tuple(1.0 / ((k + 1) * math.factorial(k + 1)) for k in range(36))
+_EI_TERMS_OF_F32 = 24  # that are not far below the rounding error at 6
 
 
 # --- exponential integrals --------------------------------------------------------------------
@@ -78,7 +79,7 @@ def _ei_scaled(x: Array) -> Array:
 def _expi(x: Array) -> Array:
     is_positive, size = x > 0, rnp.abs(x)
     near = rnp.where(is_positive & (x < 6.0), x, 1.0)
-    series = near * polynomial(near, _EI) + _EULER_GAMMA + rnp.log(near)
+    series = near * polynomial(near, leading(_EI, _EI_TERMS_OF_F32, x)) + _EULER_GAMMA + rnp.log(near)
     far = rnp.maximum(rnp.where(is_positive, x, 6.0), 6.0)
     half = rnp.exp(0.5 * far)
     above = rnp.where(far == rnp.inf, rnp.inf, half * (_ei_scaled(far) / far) * half)

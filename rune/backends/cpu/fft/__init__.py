@@ -10,5 +10,6 @@ For eager calls, by routines that serve all lengths, each with a module that wri
 
 rows     complex rows         reals          real rows of even length
 groups   many short rows      real_columns   real arrays along other axes
-columns  other axes           arrays         whole arrays, step by step
+columns  other axes           twins          short rows, two in a vector
+arrays   whole arrays, step by step
 """

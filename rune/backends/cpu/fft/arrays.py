@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rune.backends.cpu.fft import columns, groups, real_columns, reals, rows
+from rune.backends.cpu.fft import columns, groups, real_columns, reals, rows, twins
 from rune.ops.complex_numbers import PART, WHOLE
 from rune.ops.fourier import fft
 
@@ -70,7 +70,7 @@ class _Axis(NamedTuple):
 
 def forget_tables() -> None:
     """Drop the tables of lengths; a transform that is under way has its own references."""
-    calls = (module.call_for for module in (columns, groups, real_columns, reals, rows))
+    calls = (module.call_for for module in (columns, groups, real_columns, reals, rows, twins))
     for tables in (*calls, rows.length_of, columns.stages_of, groups.stages_of, reals.turns_of):
         tables.cache_clear()
 
@@ -102,12 +102,17 @@ def _complex(
     if axis < len(shape) - 1:
         is_taken = columns.is_routine(n, inner, dtype)
         return partial(by_columns, axis=axis, inverse=inverse) if is_taken else None
-    if groups.is_routine(math.prod(shape[:-1]), n, dtype):
+    count = math.prod(shape[:-1])
+    if twins.is_routine(count, n, dtype):
+        return partial(twins.transformed, inverse=inverse)
+    if groups.is_routine(count, n, dtype):
         return partial(groups.transformed, inverse=inverse)
     return partial(rows.transformed, inverse=inverse) if rows.is_routine(n, dtype) else None
 
 
 def _from_reals(shape: tuple[int, ...], dtype: np.dtype, axis: int) -> Step | None:
+    if axis == len(shape) - 1 and twins.is_real_routine(math.prod(shape[:-1]), shape[axis], dtype):
+        return twins.from_reals
     return _real(shape, axis, shape[axis], dtype, (groups.from_reals, reals.transformed, real_columns.transformed))
 
 

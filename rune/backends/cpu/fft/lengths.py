@@ -19,6 +19,17 @@ def split_of(n: int, lanes: int) -> tuple[int, int] | None:
     return None
 
 
+def twin_factors(n: int, lanes: int) -> tuple[int, int] | None:
+    """The factors of rows that share vectors: half a vector or a whole one; None for others.
+
+    >>> twin_factors(64, 16), twin_factors(128, 16), twin_factors(256, 16), twin_factors(512, 16)
+    ((8, 8), (16, 8), (16, 16), None)
+    """
+    half = lanes // 2
+    by_length = {a * b: (a, b) for a, b in ((half, half), (lanes, half), (lanes, lanes))}
+    return by_length.get(n) if half >= 4 else None
+
+
 def radices(n: int) -> tuple[int, ...]:
     """The radices of the stages of a transform. Few different ones, as each is compiled separately.
 

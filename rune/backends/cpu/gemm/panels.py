@@ -136,15 +136,16 @@ def transpose(lines: list[Value], parts: int = 1) -> list[Value]:
     """The columns of a square of vectors, by exchanging halves, quarters, and so on.
 
     parts: neighbouring lanes that stay together
+    Where lines are longer than there are many, they are squares side by side.
     """
-    count, writer = len(lines), lines[0].writer
-    distance = count // 2
+    count, writer = lines[0].lanes // parts, lines[0].writer
+    distance = len(lines) // 2
     while distance:
         # A round exchanges the off-diagonal blocks of `distance` rows, in registers alone.
         low = _lanes_of(parts, [k if not k & distance else k - distance + count for k in range(count)])
         high = _lanes_of(parts, [k + distance if not k & distance else k + count for k in range(count)])
         exchanged_lines = list(lines)
-        for i in (k for k in range(count) if not k & distance):
+        for i in (k for k in range(len(lines)) if not k & distance):
             a, b = lines[i], lines[i + distance]
             exchanged_lines[i] = writer.shuffle(a, b, low)
             exchanged_lines[i + distance] = writer.shuffle(a, b, high)
