@@ -58,6 +58,21 @@ def test_a_line_of_pairs_is_four_loads_of_four_and_a_permutation():
     assert text.count("GroupNonUniformShuffle f32") == 2 * 4
 
 
+def test_a_pair_is_stored_as_a_sum_of_its_halves_which_a_condition_chooses():
+    lines = module(kernel(PAIRS)).splitlines()
+    (store,) = (number for number, line in enumerate(lines) if "Aligned 8" in line and "Store" in line)
+
+    assert [" ".join(line.split()[2:4]) for line in lines[store - 10 : store]] == [
+        *["Select f32"] * 2,
+        "AccessChain ptr",
+        "Bitcast ptr",
+        *["Bitcast i32"] * 2,
+        *["UConvert i64"] * 2,
+        "ShiftLeftLogical i64",
+        "BitwiseOr i64",
+    ]
+
+
 def test_a_line_of_single_elements_is_two_loads_of_four():
     assert module(kernel(SINGLES)).count("Load f32x4") == 2 * 2
 
