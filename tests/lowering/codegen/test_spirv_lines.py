@@ -73,6 +73,19 @@ def test_a_pair_is_stored_as_a_sum_of_its_halves_which_a_condition_chooses():
     ]
 
 
+def test_an_index_that_recurs_is_another_value_for_each_access():
+    text = module(kernel("a: f32 = x[64*i + 3*t] store y[64*i + 3*t] = a b: f32 = x[64*i + 5*t] store y[t] = b"))
+    choices = [line.split()[-1] for line in text.splitlines() if "Select i32" in line]
+
+    assert choices == ["2"]
+
+
+def test_a_constant_index_and_places_that_threads_share_are_never_chosen():
+    body = "a: f32 = x[3] store s[t] = a barrier b: f32 = s[0] store y[3] = b c: f32 = s[0] store y[3] = c"
+
+    assert "Select i32" not in module(kernel(body))
+
+
 def test_a_line_of_single_elements_is_two_loads_of_four():
     assert module(kernel(SINGLES)).count("Load f32x4") == 2 * 2
 

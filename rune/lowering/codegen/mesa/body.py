@@ -64,13 +64,7 @@ class SubgroupBody(Body):
     def line(self, buffer: str, index: Size, count: int) -> Sequence[int]:
         """The elements that a thread reads of a line; empty if it reads them by itself."""
         array, lines = self.arrays[buffer], self.lines
-
-        def place() -> int:
-            # A choice, so that no store shares it: each address is then computed for one lane.
-            number = self.size(index)
-            return self.writer.choice(number.kind, number.id)
-
-        return lines.read(buffer, array, index, count, place) if lines else ()
+        return lines.read(buffer, array, index, count, lambda: self.place(array, index)) if lines else ()
 
     def store(self, stmt: Store) -> None:
         if stmt.buffer in self.exchanges:

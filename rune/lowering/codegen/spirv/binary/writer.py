@@ -137,11 +137,15 @@ class Writer:
         """Write an element."""
         self.do(Op.Store, self.element(array, index), self.choice(array.kind, value), *array.alignment)
 
-    def choice(self, kind: str, value: int) -> int:
-        """A value for a store: Mesa would compute it once more for each lane that it stores."""
+    def choice(self, kind: str, value: int, otherwise: int = 0) -> int:
+        """A value that Mesa computes once: it would compute it again for each lane that it stores.
+
+        otherwise: what the value would be if the condition did not hold; another number makes it
+                   another value to the driver
+        """
         if self.truth is None:
             return value
-        return self.emit(Op.Select, self.module.type(kind), self.truth, value, self.constant(kind, 0))
+        return self.emit(Op.Select, self.module.type(kind), self.truth, value, self.constant(kind, otherwise))
 
     def load_pair(self, array: Pointer, index: int) -> int:
         """Read two neighbours of 32 bits as one integer; the first is its low half."""
@@ -159,7 +163,7 @@ class Writer:
         self.do(Op.Store, place, self.emit(Op.Bitcast, self.module.type("i64"), vector_id), ALIGNED, 8)
 
     def joined(self, kind: str, low: int, high: int) -> int:
-        """An integer of 64 bits by arithmetic on its halves, which Mesa does where a lane is stored.
+        """An integer of 64 bits by arithmetic on its halves, per lane at the store.
 
         Of a vector of two it would make eight such integers, write them to the stack for each lane
         and read one back: up to ten cycles on processors with AVX-512 (decision 0121).
