@@ -73,6 +73,15 @@ def test_a_pair_is_stored_as_a_sum_of_its_halves_which_a_condition_chooses():
     ]
 
 
+def test_a_pair_that_is_stored_twice_is_two_integers():
+    write = "store y[64*i + 2*t + {}] = a store y[64*i + 2*t + {}] = a "
+    once = "a: f32 = x[3] " + write.format(0, 1)
+    twice = once + write.format(16, 17)
+
+    assert module(kernel(once)).count("BitwiseOr i64") == 1
+    assert module(kernel(twice)).count("BitwiseOr i64") == 2
+
+
 def test_an_index_that_recurs_is_another_value_for_each_access():
     text = module(kernel("a: f32 = x[64*i + 3*t] store y[64*i + 3*t] = a b: f32 = x[64*i + 5*t] store y[t] = b"))
     choices = [line.split()[-1] for line in text.splitlines() if "Select i32" in line]
