@@ -169,9 +169,9 @@ class Writer:
     def joined(self, kind: str, low: int, high: int) -> int:
         """An integer of 64 bits by arithmetic on halves, per lane at the store.
 
-        Of a vector of two, or where two stores share the integer, it would make eight of them, write
-        them to the stack for each lane, and read one back: up to 15 cycles where the one is in the
-        upper half of a register of 64 bytes (decision 0121).
+        Of a vector of two, or where two stores share the integer, it would make eight of them,
+        write them to the stack for each lane, and read one back: 15 cycles on some processors where
+        that one is in the upper half of a register of 64 bytes (decision 0121).
         """
         word, long = self.module.type("i32"), self.module.type("i64")
         if kind != "i32":
