@@ -118,6 +118,12 @@ def test_fewer_rows_are_enough_where_they_are_read_by_lines(rows: int, stays: bo
     assert split_scans(program, THREADS).equations != program.equations
 
 
+def test_rows_whose_elements_are_loops_are_cut_as_ever():
+    program = program_of(lambda x: along_rows(ops.rem(x, x)), f32(ENOUGH, 2039))
+
+    assert str(split_scans(program, LINES)) == str(split_scans(program, THREADS))
+
+
 def test_along_another_axis_lines_change_nothing():
     program = program_of(cumsum, f32(2053, ENOUGH))
 

@@ -36,6 +36,7 @@ from rune.records import dataclass
 
 REDUCE = {"add": ops.reduce_sum, "mul": ops.reduce_prod, "max": ops.reduce_max, "min": ops.reduce_min}
 ROUNDS = 4  # tiles that one group scans one after another, as that saves two kernels
+_LOOPS = frozenset({"pow", "rem"})  # operations that may be loops (kernel/rounds.py)
 COMBINE = {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
 
 
@@ -63,9 +64,11 @@ def split_scans(program: Program, target: Target) -> Program:
     if target.threads_per_workgroup == 1:
         return program
     by_groups = not target.is_processor and target.threads_per_workgroup >= THREADS
-    lines = target.has_lines
-    points, rows = (n * target.cores for n in (cost.SCAN_POINTS, cost.SCAN_ROWS if lines else cost.SCAN_POINTS))
-    limits = _Limits(points, rows, target.loop_rounds, by_groups, lines)
+    # A long row of operands that are loops themselves may have more rounds than the driver allows.
+    is_straight = not any(e.primitive.name in _LOOPS for e in program.equations)
+    rows = cost.SCAN_ROWS if target.has_lines and is_straight else cost.SCAN_POINTS
+    points, rows = (count * target.cores for count in (cost.SCAN_POINTS, rows))
+    limits = _Limits(points, rows, target.loop_rounds, by_groups, target.has_lines)
     return replace_equations(program, lambda e: _split(e, limits))
 
 

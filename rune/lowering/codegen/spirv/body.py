@@ -7,7 +7,6 @@ function of legalize/scalars.py becomes a function of the module where it is fir
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import field
 
@@ -97,7 +96,6 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     paired_buffers: frozenset[str] = frozenset()  # in which one access may cover two neighbours
     subgroup: Subgroup | None = None  # None: its threads may diverge, or be idle
     lane: Value | None = None  # the number of a thread in its subgroup
-    places: Counter[Size] = field(default_factory=Counter)  # how often an index is accessed
     pieces: dict[str, int] = field(default_factory=dict)  # elements that threads have read for each other, by name
 
     def bind(self, name: str, value: Value) -> None:
@@ -141,7 +139,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         array = self.arrays[run.buffer]
 
         def read() -> int:
-            return self.writer.load_pair(array, self.place(array, run.index))
+            return self.writer.load_pair(array, self.place(run.buffer, run.index))
 
         pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
         for let, id in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
@@ -150,8 +148,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     def store_run(self, run: StoreRun) -> None:
         """Two elements by one access."""
         first, second = (self.expr(value).id for value in run.values)
-        array = self.arrays[run.buffer]
-        self.writer.store_pair(array, self.place(array, run.index), (first, second))
+        self.writer.store_pair(self.arrays[run.buffer], self.place(run.buffer, run.index), (first, second))
 
     @property
     def language(self) -> str:
@@ -178,8 +175,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
-        array = self.arrays[stmt.buffer]
-        at = self.place(array, stmt.index)
+        array, at = self.arrays[stmt.buffer], self.place(stmt.buffer, stmt.index)
         if stmt.atomic:
             assert stmt.combine is not None
             self.writer.atomic(ATOMICS[stmt.combine, stmt.value.dtype], array, at, self.expr(stmt.value).id)
@@ -227,19 +223,10 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         """An index expression."""
         return index.render(self.writer, size, self.symbols, kind)
 
-    def place(self, array: Pointer, index: Size) -> int:
-        """The index of an access, as an id.
-
-        Mesa computes the address of each lane from its index. But of an address that two accesses
-        share it writes all eight to the stack for each lane, and reads one back (decision 0121). So
-        an index that recurs is another value there each time.
-        """
+    def place(self, buffer: str, index: Size) -> int:
+        """The index of an access, as an id."""
         number = self.size(index)
-        if not array.in_block or isinstance(index, int) or number.kind != "i32":
-            return number.id
-        self.places[index] += 1
-        times = self.places[index]
-        return number.id if times == 1 else self.writer.choice("i32", number.id, times)
+        return number.id if isinstance(index, int) else self.writer.place(self.arrays[buffer], number.kind, number.id)
 
     def expr(self, expr: Expr) -> Value:
         self.writer.module.kind(expr.dtype)  # refuses what the device lacks
@@ -269,7 +256,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         array = self.arrays[load.buffer]
 
         def read() -> Value:
-            return self.element(array, self.place(array, load.indices[0]), load.dtype)
+            return self.element(array, self.place(load.buffer, load.indices[0]), load.dtype)
 
         if load.guard is None:
             return read()

@@ -8,7 +8,6 @@ drivers turn into registers.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
@@ -60,8 +59,6 @@ class Writer:
     known: list[dict[tuple[int, ...], int]] = field(default_factory=lambda: [{}])
     block: int = 0
     barrier_scope: int = WORKGROUP_SCOPE
-    stores: Counter[tuple[int, int]] = field(default_factory=Counter)  # how often a pair is stored
-    truth: int | None = None  # a condition that always holds, which the driver does not know
 
     # --- instructions ------------------------------------------------------------------------
 
@@ -137,17 +134,11 @@ class Writer:
 
     def store(self, array: Pointer, index: int, value: int) -> None:
         """Write an element."""
-        self.do(Op.Store, self.element(array, index), self.choice(array.kind, value), *array.alignment)
+        self.do(Op.Store, self.element(array, index), value, *array.alignment)
 
-    def choice(self, kind: str, value: int, otherwise: int = 0) -> int:
-        """A value that Mesa computes once: it would compute it again for each lane that it stores.
-
-        otherwise: what the value would be if the condition did not hold; another number makes it
-                   another value to the driver
-        """
-        if self.truth is None:
-            return value
-        return self.emit(Op.Select, self.module.type(kind), self.truth, value, self.constant(kind, otherwise))
+    def place(self, array: Pointer, kind: str, index: int) -> int:
+        """The index of an access, which is of this kind."""
+        return index
 
     def load_pair(self, array: Pointer, index: int) -> int:
         """Read two neighbours of 32 bits as one integer; the first is its low half."""
@@ -155,30 +146,10 @@ class Writer:
 
     def store_pair(self, array: Pointer, index: int, values: tuple[int, int]) -> None:
         """Write two neighbours of 32 bits as one integer."""
-        if self.truth is not None:
-            times = self.stores[values]
-            self.stores[values] += 1
-            first, second = (self.choice(array.kind, value, times) for value in values)
-            self.do(Op.Store, self.pair(array, index), self.joined(array.kind, first, second), ALIGNED, 8)
-            return
         vector_id = self.module.new_id()
         self.lines += instruction(Op.CompositeConstruct, self.module.vector(array.kind, 2), vector_id, *values)
         place = self.pair(array, index)
         self.do(Op.Store, place, self.emit(Op.Bitcast, self.module.type("i64"), vector_id), ALIGNED, 8)
-
-    def joined(self, kind: str, low: int, high: int) -> int:
-        """An integer of 64 bits by arithmetic on halves, per lane at the store.
-
-        Of a vector of two, or where two stores share the integer, it would make eight of them,
-        write them to the stack for each lane, and read one back: 15 cycles on some processors where
-        that one is in the upper half of a register of 64 bytes (decision 0121).
-        """
-        word, long = self.module.type("i32"), self.module.type("i64")
-        if kind != "i32":
-            low, high = (self.emit(Op.Bitcast, word, half) for half in (low, high))
-        low, high = (self.emit(Op.UConvert, long, half) for half in (low, high))
-        high = self.emit(Op.ShiftLeftLogical, long, high, self.module.constant("i64", 32))
-        return self.emit(Op.BitwiseOr, long, low, high)
 
     def pair(self, array: Pointer, index: int) -> int:
         """A pointer to an element and the next one."""
