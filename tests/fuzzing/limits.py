@@ -83,7 +83,9 @@ SUMS = (
     *_limits("lowering.extremes", LONG=(1,), TILE=(128,)),
 )
 SCANS = (
-    *_limits("lowering.kernelize.cost", LONG_SCAN=(6,), SCAN_POINTS=(1 << 20,), SCAN_PART=(2, 5)),
+    *_limits(
+        "lowering.kernelize.cost", LONG_SCAN=(6,), SCAN_POINTS=(1 << 20,), SCAN_PART=(2, 5), SCAN_ROWS=(1, 1 << 20)
+    ),
     *_limits("lowering.kernelize.split_scans", ROUNDS=(0, 1)),
 )
 PRODUCTS = (

@@ -1,9 +1,9 @@
 """Scans in parts: when they are, what is made of them, and that they mean what they did.
 
 Claims, in reading order: a long scan on a device with threads becomes parts whose ends are scanned
-again; a short one stays, as does one beside many rows, or on a device without threads; integers
-are the same bit for bit on every executor, forwards and backwards, for every combination; half
-types are summed in f32 throughout; one plan serves every size.
+again; a short one stays, as does one beside many rows (beside fewer where lines are read), or on a
+device without threads; integers are the same bit for bit on every executor, forwards and backwards,
+for every combination; half types are summed in f32 throughout; one plan serves every size.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from tests.support.lowering import PLAIN, f32, program_of
 from tests.support.sampling import each_value, in_turn
 
 THREADS = replace(PLAIN, threads_per_workgroup=64, cores=2)
+LINES = replace(THREADS, native=natively(line=[dtypes.f32]))
+ENOUGH = cost.SCAN_ROWS * THREADS.cores
 DEVICES = [d.name for d in rune.devices() if d.target.threads_per_workgroup > 1]
 DEVICES = [name for name in DEVICES if not name.startswith("null")]
 each_device = pytest.mark.parametrize("device", DEVICES)
@@ -37,6 +39,10 @@ LONG = cost.LONG_SCAN * cost.SCAN_PART + 7  # of which the ends are scanned in p
 
 def cumsum(x: Any) -> Any:
     return ops.cumsum(x, axis=0, reverse=False)
+
+
+def along_rows(x: Any) -> Any:
+    return ops.cumsum(x, axis=1, reverse=False)
 
 
 def test_a_long_scan_becomes_parts_and_a_scan_of_their_ends(expect: Any):
@@ -71,10 +77,8 @@ def test_parts_their_ends_and_the_sums_of_both_are_a_kernel_each():
 
 
 def test_where_rows_are_read_by_lines_parts_are_added_up_before_they_are_scanned(expect: Any):
-    lines = replace(THREADS, native=natively(line=[dtypes.f32]))
-
     expect(
-        split_scans(program_of(cumsum, f32(cost.LONG_SUMMED_SCAN)), lines),
+        split_scans(program_of(cumsum, f32(cost.LONG_SUMMED_SCAN)), LINES),
         """
         program f(%0: f32[262144]) {
           %1: f32[512,512] = split_axis %0, 0.0: f32[] {axis=0, size=512}
@@ -94,7 +98,37 @@ def test_where_rows_are_read_by_lines_parts_are_added_up_before_they_are_scanned
         }""",
     )
     short = program_of(cumsum, f32(2048))
-    assert str(split_scans(short, lines)) == str(split_scans(short, THREADS))
+    assert str(split_scans(short, LINES)) == str(split_scans(short, THREADS))
+
+
+@pytest.mark.parametrize(("rows", "is_summed"), [(1, False), (2, False), (3, True)])
+def test_rows_are_added_up_first_where_all_of_them_have_enough_elements(rows: int, is_summed: bool):
+    program = program_of(along_rows, f32(rows, cost.LONG_SUMMED_SCAN // 2 - rows))
+
+    names = [e.primitive.name for e in split_scans(program, LINES).equations]
+
+    assert ("reduce_sum" in names) == is_summed
+
+
+@pytest.mark.parametrize(("rows", "stays"), [(ENOUGH - 1, False), (ENOUGH, True)])
+def test_fewer_rows_are_enough_where_they_are_read_by_lines(rows: int, stays: bool):
+    program = program_of(along_rows, f32(rows, 2053))
+
+    assert (split_scans(program, LINES).equations == program.equations) == stays
+    assert split_scans(program, THREADS).equations != program.equations
+
+
+def test_rows_whose_elements_are_loops_are_cut_as_ever():
+    program = program_of(lambda x: along_rows(ops.rem(x, x)), f32(ENOUGH, 2039))
+
+    assert str(split_scans(program, LINES)) == str(split_scans(program, THREADS))
+
+
+def test_along_another_axis_lines_change_nothing():
+    program = program_of(cumsum, f32(2053, ENOUGH))
+
+    assert str(split_scans(program, LINES)) == str(split_scans(program, THREADS))
+    assert split_scans(program, LINES).equations != program.equations
 
 
 @pytest.mark.parametrize("shape", [(cost.LONG_SCAN - 1,), (2048, cost.SCAN_POINTS * 2)])
@@ -144,8 +178,9 @@ def test_the_ends_of_many_parts_are_scanned_in_parts(device: str):
 @in_turn()
 @each_device
 @pytest.mark.parametrize("reverse", [False, True])
-def test_parts_that_begin_with_the_total_of_those_before_them(reverse: bool, device: str):
-    x = np.random.default_rng(0).integers(-1000, 1000, (2, cost.LONG_SUMMED_SCAN + 5), np.int32)
+@pytest.mark.parametrize("shape", [(2, cost.LONG_SUMMED_SCAN + 5), (3, 87_383), (131, 2053)])
+def test_parts_of_rows_begin_with_the_total_of_those_before_them(shape: tuple[int, int], reverse: bool, device: str):
+    x = np.random.default_rng(0).integers(-1000, 1000, shape, np.int32)
 
     assert ops.cumsum.reference is not None
     expected = ops.cumsum.reference(x, axis=1, reverse=reverse)

@@ -57,11 +57,13 @@ LONGEST_SUM = 1 << 26
 LONG_ROW = 1 << 22
 
 # A scan of LONG_SCAN elements or more, with fewer than SCAN_POINTS rows for each processor, is
-# done in parts of SCAN_PART.
+# done in parts of SCAN_PART. Along the last axis SCAN_ROWS are enough where rows are read by lines:
+# writes are what is slowest there, and parts write every element twice.
 LONG_SCAN = 1024
 SCAN_POINTS = 1024
+SCAN_ROWS = 64
 SCAN_PART = 32  # a cache line of f32: neighbouring threads walk neighbouring lines
-# Where parts are added up before they are scanned, a long row has such parts.
+# Where parts are added up before they are scanned, rows of so many elements have such parts.
 SUMMED_PART, LONG_SUMMED_SCAN = 512, 1 << 18
 
 # On a device with many slow threads, a scatter of at least this many updates sorts them.

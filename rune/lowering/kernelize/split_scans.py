@@ -36,6 +36,7 @@ from rune.records import dataclass
 
 REDUCE = {"add": ops.reduce_sum, "mul": ops.reduce_prod, "max": ops.reduce_max, "min": ops.reduce_min}
 ROUNDS = 4  # tiles that one group scans one after another, as that saves two kernels
+_LOOPS = frozenset({"pow", "rem"})  # operations that may be loops (kernel/rounds.py)
 COMBINE = {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
 
 
@@ -63,7 +64,11 @@ def split_scans(program: Program, target: Target) -> Program:
     if target.threads_per_workgroup == 1:
         return program
     by_groups = not target.is_processor and target.threads_per_workgroup >= THREADS
-    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups, target.has_lines)
+    # A long row of operands that are loops themselves may have more rounds than the driver allows.
+    is_straight = not any(e.primitive.name in _LOOPS for e in program.equations)
+    rows = cost.SCAN_ROWS if target.has_lines and is_straight else cost.SCAN_POINTS
+    points, rows = (count * target.cores for count in (cost.SCAN_POINTS, rows))
+    limits = _Limits(points, rows, target.loop_rounds, by_groups, target.has_lines)
     return replace_equations(program, lambda e: _split(e, limits))
 
 
@@ -71,12 +76,14 @@ def split_scans(program: Program, target: Target) -> Program:
 class _Limits:
     """How many scans side by side keep the device busy, and how many rounds its driver allows.
 
+    rows:      how many are enough if each is along a row
     by_groups: whether the threads of a group scan together
     reduces_first: whether parts are added up before they are scanned, since rows are read by lines
                    (decision 0105) and a second write of every element costs more than that
     """
 
     points: int
+    rows: int
     rounds: int | None
     by_groups: bool
     reduces_first: bool = False
@@ -106,7 +113,8 @@ def _is_long(type: ArrayType, axis: int, limits: _Limits) -> bool:
     if limits.rounds is not None and most is not None and most >= limits.rounds:
         return True
     # The other rows are scans of their own, which keep the device busy.
-    return size >= cost.LONG_SCAN and cost.count(type.shape) // size < limits.points
+    enough = limits.rows if axis == type.ndim - 1 else limits.points
+    return size >= cost.LONG_SCAN and cost.count(type.shape) // size < enough
 
 
 def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
@@ -117,7 +125,7 @@ def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations:
     assert isinstance(primitive.lower, Cumulative)
     neutral = identity(primitive.lower.combine, x.type)
     is_row = axis == x.type.ndim - 1
-    if limits.reduces_first and is_row and cost.estimate(x.type.shape[axis]) >= cost.LONG_SUMMED_SCAN:
+    if limits.reduces_first and is_row and cost.count(x.type.shape) >= cost.LONG_SUMMED_SCAN:
         return _summed_first(equation, x, axis, limits, equations)
     parts = apply(equations, split_axis, x, neutral, axis=axis, size=cost.SCAN_PART)
     inner = apply(equations, primitive, parts, axis=axis + 1, reverse=reverse)

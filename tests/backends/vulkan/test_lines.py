@@ -6,6 +6,9 @@ elements for which a subgroup has a row, and the most.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -146,3 +149,21 @@ def test_a_transposition_of_a_reversed_array():
     x = drawn(64, 48)
 
     same(x[::-1, ::-1].T * 2, np.asarray(on_device(lambda x: x[::-1, ::-1].T * 2, x)))
+
+
+SIXTEEN_LANES = """
+import numpy as np, rune, rune.numpy as rnp
+x = np.random.default_rng(0).standard_normal((256, 512), np.float32)
+for f in (lambda x: x.T * 1, lambda x: x * 2, lambda x: rnp.flip(x, 1) * 2, lambda x: x[:, :509] * 2):
+    np.testing.assert_array_equal(rune.jit(f, device="vulkan:0")(x), f(x))
+"""
+
+
+@in_turn()
+def test_all_of_sixteen_lanes_write_their_values_where_the_driver_has_as_many():
+    environment = os.environ | {"LP_NATIVE_VECTOR_WIDTH": "512", "RUNE_CACHE_DIR": ""}
+    process = subprocess.run(
+        [sys.executable, "-c", SIXTEEN_LANES], capture_output=True, text=True, timeout=600, env=environment
+    )
+
+    assert process.returncode == 0, process.stderr[-800:]

@@ -58,6 +58,43 @@ def test_a_line_of_pairs_is_four_loads_of_four_and_a_permutation():
     assert text.count("GroupNonUniformShuffle f32") == 2 * 4
 
 
+def test_a_pair_is_stored_as_a_sum_of_its_halves_which_a_condition_chooses():
+    lines = module(kernel(PAIRS)).splitlines()
+    (store,) = (number for number, line in enumerate(lines) if "Aligned 8" in line and "Store" in line)
+
+    assert [" ".join(line.split()[2:4]) for line in lines[store - 10 : store]] == [
+        *["Select f32"] * 2,
+        "AccessChain ptr",
+        "Bitcast ptr",
+        *["Bitcast i32"] * 2,
+        *["UConvert i64"] * 2,
+        "ShiftLeftLogical i64",
+        "BitwiseOr i64",
+    ]
+
+
+def test_a_pair_that_is_stored_twice_is_two_integers():
+    write = "store y[64*i + 2*t + {}] = a store y[64*i + 2*t + {}] = a "
+    once = "a: f32 = x[3] " + write.format(0, 1)
+    twice = once + write.format(16, 17)
+
+    assert module(kernel(once)).count("BitwiseOr i64") == 1
+    assert module(kernel(twice)).count("BitwiseOr i64") == 2
+
+
+def test_an_index_that_recurs_is_another_value_for_each_access():
+    text = module(kernel("a: f32 = x[64*i + 3*t] store y[64*i + 3*t] = a b: f32 = x[64*i + 5*t] store y[t] = b"))
+    choices = [line.split()[-1] for line in text.splitlines() if "Select i32" in line]
+
+    assert choices == ["2"]
+
+
+def test_a_constant_index_and_places_that_threads_share_are_never_chosen():
+    body = "a: f32 = x[3] store s[t] = a barrier b: f32 = s[0] store y[3] = b c: f32 = s[0] store y[3] = c"
+
+    assert "Select i32" not in module(kernel(body))
+
+
 def test_a_line_of_single_elements_is_two_loads_of_four():
     assert module(kernel(SINGLES)).count("Load f32x4") == 2 * 2
 

@@ -64,7 +64,7 @@ class SubgroupBody(Body):
     def line(self, buffer: str, index: Size, count: int) -> Sequence[int]:
         """The elements that a thread reads of a line; empty if it reads them by itself."""
         array, lines = self.arrays[buffer], self.lines
-        return lines.read(buffer, array, index, count, lambda: self.size(index).id) if lines else ()
+        return lines.read(buffer, array, index, count, lambda: self.place(buffer, index)) if lines else ()
 
     def store(self, stmt: Store) -> None:
         if stmt.buffer in self.exchanges:

@@ -88,15 +88,16 @@ def push_constants(writer: Writer, members: tuple[int, ...], target: Target) -> 
 
 
 def truth(writer: Writer, lane: int, arguments: int) -> int:
-    """A condition that always holds: a thread's number in its subgroup is below the last digit.
+    """A condition that always holds: a thread's number in its subgroup is at most the last digit.
 
     The driver cannot know that it holds. A store is a loop over lanes there, and where a value
     is the result of arithmetic, LLVM computes it within the loop, lane by lane, once for each: all
     exponentials of a sum, for example. A choice by this condition keeps it outside.
     """
     module = writer.module
+    module.need(Capability.GroupNonUniform)
     last = digit(writer, arguments, module.constant("i32", DIGITS - 1))
-    return writer.emit(Op.ULessThan, module.type("bool"), lane, last)
+    return writer.emit(Op.ULessThanEqual, module.type("bool"), lane, last)
 
 
 def digit(writer: Writer, arguments: int, number: int) -> int:

@@ -139,7 +139,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         array = self.arrays[run.buffer]
 
         def read() -> int:
-            return self.writer.load_pair(array, self.size(run.index).id)
+            return self.writer.load_pair(array, self.place(run.buffer, run.index))
 
         pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
         for let, id in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
@@ -148,7 +148,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     def store_run(self, run: StoreRun) -> None:
         """Two elements by one access."""
         first, second = (self.expr(value).id for value in run.values)
-        self.writer.store_pair(self.arrays[run.buffer], self.size(run.index).id, (first, second))
+        self.writer.store_pair(self.arrays[run.buffer], self.place(run.buffer, run.index), (first, second))
 
     @property
     def language(self) -> str:
@@ -175,7 +175,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
-        array, at = self.arrays[stmt.buffer], self.size(stmt.index).id
+        array, at = self.arrays[stmt.buffer], self.place(stmt.buffer, stmt.index)
         if stmt.atomic:
             assert stmt.combine is not None
             self.writer.atomic(ATOMICS[stmt.combine, stmt.value.dtype], array, at, self.expr(stmt.value).id)
@@ -223,6 +223,11 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         """An index expression."""
         return index.render(self.writer, size, self.symbols, kind)
 
+    def place(self, buffer: str, index: Size) -> int:
+        """The index of an access, as an id."""
+        number = self.size(index)
+        return number.id if isinstance(index, int) else self.writer.place(self.arrays[buffer], number.kind, number.id)
+
     def expr(self, expr: Expr) -> Value:
         self.writer.module.kind(expr.dtype)  # refuses what the device lacks
         return ExpressionWalk.expr(self, expr)
@@ -251,7 +256,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         array = self.arrays[load.buffer]
 
         def read() -> Value:
-            return self.element(array, self.size(load.indices[0]).id, load.dtype)
+            return self.element(array, self.place(load.buffer, load.indices[0]), load.dtype)
 
         if load.guard is None:
             return read()

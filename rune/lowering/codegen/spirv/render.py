@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from rune import dims, dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.mesa import lines
+from rune.lowering.codegen.mesa import lanes, lines
 from rune.lowering.codegen.mesa.body import SubgroupBody
 from rune.lowering.codegen.runs import apart_from_barriers
 from rune.lowering.codegen.spirv.binary.module import Module, width
@@ -95,7 +95,7 @@ class _Renderer:
         self.code, self.zero, self.target = code, zero, target
         self.shape, self.subgroup = lines.spread_for(code, target)
         self.module = Module(target)
-        self.writer = Writer(self.module)
+        self.writer = (lanes.LaneWriter if target.has_lines else Writer)(self.module)
         self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
         self.body = (Body if self.subgroup is None else SubgroupBody)(self.writer, self.functions)
 
@@ -207,8 +207,7 @@ class _Renderer:
     def write_points(self) -> None:
         """The body, for the grid point that is this thread or group, if there is one."""
         shape, thread, kind = self.shape, self.builtin(BuiltIn.LocalInvocationIndex), self.position_kind()
-        if self.target.has_lines:
-            self.module.need(Capability.GroupNonUniform)
+        if isinstance(self.writer, lanes.LaneWriter):
             lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
             self.writer.truth = lines.truth(self.writer, lane, self.arguments)
         position = self.group(kind)

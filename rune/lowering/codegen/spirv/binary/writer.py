@@ -59,7 +59,6 @@ class Writer:
     known: list[dict[tuple[int, ...], int]] = field(default_factory=lambda: [{}])
     block: int = 0
     barrier_scope: int = WORKGROUP_SCOPE
-    truth: int | None = None  # a condition that always holds, which the driver does not know
 
     # --- instructions ------------------------------------------------------------------------
 
@@ -135,10 +134,11 @@ class Writer:
 
     def store(self, array: Pointer, index: int, value: int) -> None:
         """Write an element."""
-        if self.truth is not None:
-            # A choice, as Mesa would compute the value once more for each lane that it stores.
-            value = self.emit(Op.Select, self.module.type(array.kind), self.truth, value, self.constant(array.kind, 0))
         self.do(Op.Store, self.element(array, index), value, *array.alignment)
+
+    def place(self, array: Pointer, kind: str, index: int) -> int:
+        """The index of an access, which is of this kind."""
+        return index
 
     def load_pair(self, array: Pointer, index: int) -> int:
         """Read two neighbours of 32 bits as one integer; the first is its low half."""

@@ -1,0 +1,74 @@
+"""Accesses of Mesa's processors, whose driver makes a loop over lanes of each (decision 0121).
+
+    store y[i] = (low, high)   ->   store y[i] = low | high << 32, of chosen halves
+
+In each lane the vectors of addresses and values are written to the stack, and an element of each is
+read back, unless LLVM computes that element by itself: it does where the last operation has a
+constant operand and one user. Eight elements of 64 bits are 64 bytes, and some processors take 15
+cycles to read back what is in the upper half of such a write. So addresses and pairs are computed
+in the lane, from indices and halves of 32 bits, and costly arithmetic is kept out of it.
+
+Invariant: writes what each thread would write by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import field
+
+from rune.lowering.codegen.spirv.binary.words import ALIGNED, Op
+from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.records import dataclass
+
+
+@dataclass(slots=True)
+class LaneWriter(Writer):
+    """One function.
+
+    truth:  a condition that always holds, which the driver does not know (lines.py)
+    places: how often an index is accessed
+    stores: how often a pair is stored
+    """
+
+    truth: int = 0
+    places: Counter[int] = field(default_factory=Counter)
+    stores: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    # `super()` does not know the class that slots have replaced.
+
+    def store(self, array: Pointer, index: int, value: int) -> None:
+        Writer.store(self, array, index, self.choice(array.kind, value))
+
+    def store_pair(self, array: Pointer, index: int, values: tuple[int, int]) -> None:
+        times = self.stores[values]
+        self.stores[values] += 1
+        first, second = (self.choice(array.kind, value, times) for value in values)
+        self.do(Op.Store, self.pair(array, index), self.joined(array.kind, first, second), ALIGNED, 8)
+
+    def place(self, array: Pointer, kind: str, index: int) -> int:
+        """The index of an access, which is another value each time that it recurs.
+
+        An address that two accesses share is not computed in the lane.
+        """
+        if not array.in_block or kind != "i32":
+            return index
+        self.places[index] += 1
+        times = self.places[index]
+        return index if times == 1 else self.choice(kind, index, times)
+
+    def choice(self, kind: str, value: int, otherwise: int = 0) -> int:
+        """A value that is not computed in the lane.
+
+        otherwise: what it would be if the condition did not hold; another number makes it another
+                   value to the driver
+        """
+        return self.emit(Op.Select, self.module.type(kind), self.truth, value, self.constant(kind, otherwise))
+
+    def joined(self, kind: str, low: int, high: int) -> int:
+        """An integer of 64 bits by arithmetic on halves, which is computed in the lane."""
+        word, long = self.module.type("i32"), self.module.type("i64")
+        if kind != "i32":
+            low, high = (self.emit(Op.Bitcast, word, half) for half in (low, high))
+        low, high = (self.emit(Op.UConvert, long, half) for half in (low, high))
+        high = self.emit(Op.ShiftLeftLogical, long, high, self.module.constant("i64", 32))
+        return self.emit(Op.BitwiseOr, long, low, high)
