@@ -44,9 +44,10 @@ class Block(ValueTracer):
     spans:  how devices share an array with axes that they do not divide; empty for others
     source: the origin of blocks in other layouts, if not this block
     copies: the blocks in other layouts that were needed so far
+    bytes_to_all: with spans, what a device sends so that all have all of it
     """
 
-    __slots__ = ("array_type", "copies", "layout", "source", "spans", "value")
+    __slots__ = ("array_type", "bytes_to_all", "copies", "layout", "source", "spans", "value")
 
     def __init__(
         self,
@@ -56,11 +57,17 @@ class Block(ValueTracer):
         layout: Layout,
         source: Computed | Outside | None = None,
         spans: Spans = (),
+        bytes_to_all: float = 0.0,
     ):
         self.interpreter, self.value, self.frame = interpreter, value, None
-        self.array_type, self.layout, self.source, self.spans = array_type, layout, source, spans
+        self.array_type, self.layout, self.source = array_type, layout, source
+        self.spans, self.bytes_to_all = spans, bytes_to_all
         # The block itself too, so that `Localize.at` finds every layout in one place.
         self.copies: dict[Layout, Value] = {} if spans else {layout: value}
+
+    def within(self, interpreter: Localize, source: Outside | None = None) -> Block:
+        """The same part, as the interpreter of an inner program has it."""
+        return Block(interpreter, self.value, self.array_type, self.layout, source, self.spans, self.bytes_to_all)
 
     @property
     def type(self) -> ArrayType:

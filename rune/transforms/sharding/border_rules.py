@@ -3,6 +3,8 @@
     slice          y[i] = x[i * stride + start]
     pad            y[i] = x[(i - low) / (interior + 1)], or the value
     concatenate    y[i] = x[i - offset] of one of the operands
+    shear          y[i, k] = x[i * stride + k * dilation]
+    dynamic_update_slice at constants: y[i] = u[i - start], or x[i]
 
 Others go by letters: an axis that operand and result share has the same spans in both, and each
 element of an axis that is reduced is counted by one device. Elements outside of an operand are
@@ -11,19 +13,22 @@ replaced where they would be read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.ops.arithmetic import select, zero_like
 from rune.ops.collectives import pmax, psum
 from rune.ops.family import fit
 from rune.ops.movement import concatenate, pad, slice_
 from rune.ops.scalars import order_limits
+from rune.ops.sliding import shear
+from rune.ops.windows import dynamic_update_slice
 from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.blocks import Region
@@ -37,6 +42,7 @@ class Step:
     """An operation on operands of which the devices have spans.
 
     types:   of the operands
+    starts:  where a window begins, for an operation that has one
     spans:   of the operands, as the devices have them
     letters: of the operation beside indices
     """
@@ -44,6 +50,7 @@ class Step:
     primitive: Primitive
     params: Params
     types: Sequence[ArrayType]
+    starts: Sequence[int]
     result: ArrayType
     spans: Sequence[Spans]
     letters: Letters
@@ -51,16 +58,35 @@ class Step:
 
     def target(self) -> Spans:
         """The spans of the result for which least is sent."""
-        spans: list[Span | None] = []
-        for axis, near in enumerate(_rule(self.primitive).results(self)):
-            names = {span.name for span in spans if span}
-            # A mesh axis can split only one axis of an array.
-            fitting = [self._covering(axis, s) for s in near if s is not None and s.name not in names]
-            fitting += [self._middle(axis, span) for span in fitting[1:]]
-            # Where a device would have much more than its share, all of the axis is not more.
-            fitting = [span for span in fitting if span.width <= 2 * span.share]
-            spans.append(min(fitting, key=lambda span, axis=axis: self._cost(axis, span), default=None))
-        return tuple(spans)
+        axes = range(self.result.ndim)
+        near = [self._fitting(axis, spans) for axis, spans in enumerate(_rule(self.primitive).results(self))]
+        # A mesh axis can split only one axis of an array, so that their order decides.
+        targets = dict.fromkeys(self._target(near, [first, *axes]) for first in axes)
+        return min(targets, key=self._bytes_sent, default=())
+
+    def _target(self, near: Sequence[Sequence[Span]], order: Sequence[int]) -> Spans:
+        target: dict[int, Span | None] = {}
+        for axis in order:
+            names = {span.name for span in target.values() if span}
+            fitting = [span for span in near[axis] if span.name not in names]
+            if axis not in target:
+                target[axis] = min(fitting, key=lambda span, axis=axis: self._cost(axis, span), default=None)
+        return tuple(target[axis] for axis in range(self.result.ndim))
+
+    def _fitting(self, axis: int, near: Sequence[Span | None]) -> list[Span]:
+        """The spans that an axis of the result may have."""
+        spans = [covering(span, size_of(self.result, axis), self.region) for span in near if span]
+        spans += [self._middle(axis, span) for span in spans[1:]]
+        # Where a device would have much more than its share, all of the axis is not more.
+        return [span for span in spans if span.width <= 3 * span.share]
+
+    def _bytes_sent(self, target: Spans) -> float:
+        total = 0.0
+        for type, spans, needed in zip(self.types, self.spans, self.operands(target), strict=True):
+            sizes = [span.share if span else size_of(type, axis) for axis, span in enumerate(spans)]
+            for a, b in zip(spans, needed, strict=True):
+                total += type.dtype.itemsize * math.prod(sizes) * sent(a, b, self.region) / (a.share if a else 1)
+        return total
 
     def operands(self, target: Spans) -> list[Spans]:
         """The spans of the operands for a result of these spans."""
@@ -70,13 +96,10 @@ class Step:
         """The device's elements of the result, from those of the operands."""
         return _rule(self.primitive).run(self, blocks, target)
 
-    def _covering(self, axis: int, span: Span) -> Span:
-        return covering(span, size_of(self.result, axis), self.region)
-
     def _middle(self, axis: int, span: Span) -> Span:
         """The span in the middle of the shares, where a stencil is padded or added to its array."""
         shares, size = span.share * self.region.mesh.shape[span.name], size_of(self.result, axis)
-        return self._covering(axis, replace(span, first=(size - shares + 1) // 2))
+        return covering(replace(span, first=(size - shares + 1) // 2), size, self.region)
 
     def _cost(self, axis: int, span: Span) -> tuple[int, int]:
         """The elements that are sent, and how far the span is from the middle."""
@@ -220,6 +243,73 @@ def _concatenate_run(step: Step, blocks: Sequence[Value], target: Spans) -> Valu
     return result
 
 
+# --- dynamic_update_slice -----------------------------------------------------------------------
+
+
+def _update_results(step: Step) -> list[list[Span | None]]:
+    array, update = step.spans[:2]
+    # Updates that all devices have are written by each to its block, as by an index.
+    if not any(update):
+        return [[]] * step.result.ndim
+    sides = zip(array, update, step.starts, strict=True)
+    return [[a, b and b.shifted(start)] for a, b, start in sides]
+
+
+def constant_starts(starts: Sequence[int | None], shape: Shape, window: Shape) -> tuple[int, ...] | None:
+    """The indices where a window begins; None if the program computes one, or a size."""
+    places: list[int] = []
+    for start, size, length in zip(starts, shape, window, strict=True):
+        if start is None or not isinstance(size, int) or not isinstance(length, int):
+            return None
+        places.append(max(0, min(start, size - length)))
+    return tuple(places)
+
+
+def _update_operands(step: Step, target: Spans) -> list[Spans]:
+    shifted = tuple(span and span.shifted(-start) for span, start in zip(target, step.starts, strict=True))
+    return [target, shifted, *[()] * step.result.ndim]
+
+
+def _update_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
+    block, update, *starts = blocks
+    places = [zero_like(start) if span else start for start, span in zip(starts, target, strict=True)]
+    result = dynamic_update_slice(block, update, *places)
+    for axis, (span, start) in enumerate(zip(target, step.starts, strict=True)):
+        if span is not None:
+            result = select(is_within(result, axis, span, start, start + size_of(step.types[1], axis)), result, block)
+    return result
+
+
+# --- shear --------------------------------------------------------------------------------------
+
+
+def _slides(step: Step) -> list[tuple[int, int]]:
+    """For each axis the stride of its windows, and how far they reach behind their start."""
+    slides, axes = [(1, 0)] * step.result.ndim, step.params["axes"]
+    sizes = [size_of(step.types[0], step.result.ndim - len(axes) + n) for n in range(len(axes))]
+    for axis, size, stride, dilation in zip(axes, sizes, step.params["strides"], step.params["dilations"], strict=True):
+        slides[axis] = stride, (size - 1) * dilation
+    return slides
+
+
+def _shear_results(step: Step) -> list[list[Span | None]]:
+    positions = step.result.ndim - len(step.params["axes"])
+    sides = enumerate(zip(step.spans[0], _slides(step), strict=True))
+    return [[_sliced(span, 0, stride)] if axis < positions else [] for axis, (span, (stride, _)) in sides]
+
+
+def _shear_operands(step: Step, target: Spans) -> list[Spans]:
+    operand: list[Span | None] = []
+    for span, (stride, reach) in zip(target, _slides(step), strict=True):
+        before = _before_slice(span, 0, stride)
+        operand.append(before and replace(before, width=before.width + reach))
+    return [tuple(operand)]
+
+
+def _shear_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
+    return shear(*blocks, **step.params)
+
+
 # --- letters ------------------------------------------------------------------------------------
 
 
@@ -280,4 +370,6 @@ _RULES: Mapping[Primitive, _Rule] = {
     slice_: _Rule(_slice_results, _slice_operands, _slice_run),
     pad: _Rule(_pad_results, _pad_operands, _pad_run),
     concatenate: _Rule(_concatenate_results, _concatenate_operands, _concatenate_run),
+    dynamic_update_slice: _Rule(_update_results, _update_operands, _update_run),
+    shear: _Rule(_shear_results, _shear_operands, _shear_run),
 }

@@ -13,22 +13,28 @@ Invariant: never wrong and never refused: what neighbours cannot send for less i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rune import dtypes
+from rune.core.axes import Name
 from rune.core.interpreter import type_of, use
 from rune.core.lower import Bitcast, Contraction, Convert, Cumulative, Parts, Reduction, Scalar, View
 from rune.core.primitive import Primitive
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.ops.indexing import gather
-from rune.ops.movement import slice_
+from rune.ops.movement import concatenate, slice_
+from rune.ops.windows import dynamic_slice, dynamic_update_slice
 from rune.transforms.programs.call_rules import Params
-from rune.transforms.sharding.block import Block, Outside
-from rune.transforms.sharding.border_rules import Step, has_rule, reduced_spans, size_of
+from rune.transforms.sharding.block import Block, Computed, Outside
+from rune.transforms.sharding.border_rules import Step, constant_starts, has_rule, reduced_spans, size_of
 from rune.transforms.sharding.letters import letters_beside_indices
-from rune.transforms.sharding.reshard import Layout
-from rune.transforms.sharding.spans import Span, Spans, exchanged, is_exchanged, joined, part_of
+from rune.transforms.sharding.reshard import uncut
+from rune.transforms.sharding.spans import Span, Spans, bytes_to_all, covering, exchanged, is_exchanged, joined, part_of
 
 if TYPE_CHECKING:
     from rune.transforms.sharding.localize import Localize
@@ -38,12 +44,19 @@ _KINDS = Scalar | Convert | Bitcast | Parts | View | Reduction | Contraction | C
 
 def bordered(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Block | None:
     """The result of an operation on neighbours along an axis that is split; None for others."""
-    # Indices of elements outside of an axis would be out of bounds.
-    if not isinstance(primitive.lower, _KINDS) or primitive is gather or local.region.is_watched:
+    # Indices that are computed outside of an axis would be out of bounds.
+    if not isinstance(primitive.lower, _KINDS) or primitive is gather or not local.region.has_spans:
         return None
+    if primitive is dynamic_slice:
+        return _at_constants(local, args, params["sizes"])
     blocks = [a for a in args if local.owns(a)]
+    if primitive is slice_ and blocks and isinstance(blocks[0].source, Outside):
+        return _from_outside(local, blocks[0].source, params)
     if not any(b.spans or (has_rule(primitive) and any(b.layout)) for b in blocks):
         return None
+    ring = _ring(local, args, params["axis"]) if primitive is concatenate else None
+    if ring is not None:
+        return ring
     step = _step(local, primitive, args, params)
     if step is None or not (any(b.spans for b in blocks) or _is_along_cut(step)):
         return None
@@ -52,15 +65,82 @@ def bordered(local: Localize, primitive: Primitive, args: Sequence[Value], param
         return None
     if primitive is slice_ and not _is_most(step, target):
         return None
-    operands = [window(local, a, s) for a, s in zip(args, step.operands(target), strict=True)]
-    return _block(local, step, step.run(operands, target), target)
+    operands = [_window(local, a, s) for a, s in zip(args, step.operands(target), strict=True)]
+    operation = Computed(primitive, args, params, step.letters)
+    return _block(local, operation, step.result, step.run(operands, target), target)
+
+
+def _at_constants(local: Localize, args: Sequence[Value], sizes: Shape) -> Block | None:
+    """A window whose starts are constants, as a slice; None for others."""
+    starts = constant_starts([*map(_constant, args[1:])], type_of(args[0]).shape, sizes)
+    if starts is None:
+        return None
+    limits = (start + size for start, size in zip(starts, sizes, strict=True))
+    params = {"start": starts, "limit": tuple(limits), "stride": (1,) * len(starts)}
+    return bordered(local, slice_, args[:1], params)
+
+
+def _ring(local: Localize, args: Sequence[Value], axis: int) -> Block | None:
+    """A concatenation of parts that follow each other on the ring of one array: a part of the ring.
+
+    So the borders of an array that is rolled, or padded by its other end, are sent once.
+    """
+    parts = [_part(local, a, axis) for a in args]
+    array, start, _ = parts[0]
+    if array is None or any(a is not array for a, *_ in parts):
+        return None
+    size, source = size_of(array.type, axis), _spans(local, array)[axis]
+    if any((low - high) % size for (*_, high), (_, low, _) in pairwise(parts)):
+        return None
+    if source is None or not source.is_even(size, local.region):
+        return None
+    # The result's first element, by the nearer way.
+    first = start - size if 2 * start > size else start
+    type = concatenate.type_rule(*map(type_of, args), axis=axis)
+    span = covering(source.shifted(-first), size_of(type, axis), local.region)
+    if span.width > 3 * span.share or not is_exchanged(source, span.shifted(first), local.region):
+        return None
+    target = [*_spans(local, array)]
+    target[axis] = span
+    needed = tuple(span.shifted(first) if n == axis else s for n, s in enumerate(target))
+    letters = letters_beside_indices(concatenate, [*map(type_of, args)], {"axis": axis})
+    assert letters is not None
+    operation = Computed(concatenate, args, {"axis": axis}, letters)
+    return _block(local, operation, type, _window(local, array, needed), tuple(target))
+
+
+def _part(local: Localize, value: Value, axis: int) -> tuple[Block | None, int, int]:
+    """The array of which a value is a part along one axis, and the bounds of the part."""
+    if not local.owns(value) or value.type.is_symbolic:
+        return None, 0, 0
+    if not isinstance(value.source, Computed) or value.source.primitive is not slice_:
+        return value, 0, size_of(value.type, axis)
+    (array,), params = value.source.args, value.source.params
+    sides = zip(params["start"], params["limit"], params["stride"], type_of(array).shape, strict=True)
+    is_part = all(side == (0, side[3], 1, side[3]) for n, side in enumerate(sides) if n != axis)
+    if not local.owns(array) or params["stride"][axis] != 1 or not is_part:
+        return value, 0, size_of(value.type, axis)
+    return array, params["start"][axis], params["limit"][axis]
+
+
+def _from_outside(local: Localize, source: Outside, params: Params) -> Block | None:
+    """A slice of what a loop reads, cut outside of it, so that its borders are sent there, once."""
+    assert source.interpreter.parent is not None
+    with use(source.interpreter.parent):
+        block = bordered(source.interpreter, slice_, [source.block], params)
+    if block is None:
+        return None
+    return block.within(local, replace(source, block=block))
 
 
 def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Step | None:
     """The operation with the spans of its operands; None if it cannot be done by spans."""
     types = [*map(type_of, args)]
     result = primitive.type_rule(*types, **params)
-    if any(t.is_symbolic or 0 in t.shape or t.dtype in dtypes.KEYS for t in (*types, result)):
+    if any(t.is_symbolic or t.dtype in dtypes.KEYS for t in (*types, result)):
+        return None
+    # Indices are of 32 bits, also those behind an axis.
+    if not all(0 < size_of(t, axis) < 2**30 for t in (*types, result) for axis in range(t.ndim)):
         return None
     # ppermute goes along one axis of the mesh.
     if any(len(names) > 1 for a in args if local.owns(a) for names in a.layout):
@@ -68,7 +148,18 @@ def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: 
     letters = letters_beside_indices(primitive, types, params)
     if letters is None:
         return None
-    return Step(primitive, params, types, result, [_spans(local, a) for a in args], letters, local.region)
+    starts: tuple[int, ...] | None = ()
+    if primitive is dynamic_update_slice:
+        starts = constant_starts([*map(_constant, args[2:])], types[0].shape, types[1].shape)
+    if starts is None:
+        return None
+    return Step(primitive, params, types, starts, result, [_spans(local, a) for a in args], letters, local.region)
+
+
+def _constant(value: Value) -> int | None:
+    """The number of a constant of rank 0; None for other values."""
+    is_integer = isinstance(value, np.ndarray | np.generic | int) and type_of(value).dtype in dtypes.INTEGER
+    return int(value) if is_integer and not type_of(value).shape else None  # type: ignore[arg-type]
 
 
 def _is_along_cut(step: Step) -> bool:
@@ -80,7 +171,7 @@ def _is_along_cut(step: Step) -> bool:
 def _is_most(step: Step, target: Spans) -> bool:
     """Whether a slice has so much of each axis that a sum of its elements would send no less."""
     sides = zip(step.spans[0], target, step.types[0].shape, step.result.shape, step.params["stride"], strict=True)
-    return all(b is not None and 2 * n * stride > size for a, b, size, n, stride in sides if a)
+    return all(b is not None and 2 * n * stride >= size for a, b, size, n, stride in sides if a)
 
 
 def _spans(local: Localize, value: Value) -> Spans:
@@ -88,36 +179,48 @@ def _spans(local: Localize, value: Value) -> Spans:
     type = type_of(value)
     if not local.owns(value):
         return (None,) * type.ndim
-    return value.spans or spans_of(local, type, value.layout)
+    return value.spans or tuple(_equal_parts(local, type, axis, names) for axis, names in enumerate(value.layout))
 
 
-def spans_of(local: Localize, type: ArrayType, layout: Layout) -> Spans:
-    """The spans of equal parts."""
-    mesh = local.region.mesh
-    spans: list[Span | None] = []
-    for axis, names in enumerate(layout):
-        share = size_of(type, axis) // mesh.shape[names[0]] if names else 0
-        spans.append(Span(names[0], share, 0, share) if names else None)
-    return tuple(spans)
+def _equal_parts(local: Localize, type: ArrayType, axis: int, names: tuple[Name, ...]) -> Span | None:
+    if not names:
+        return None
+    share = size_of(type, axis) // local.region.size(names)
+    return Span(names[0], share, 0, share)
 
 
-def _block(local: Localize, step: Step, value: Value, target: Spans) -> Block:
-    type, region = step.result, local.region
+def _block(local: Localize, operation: Computed, type: ArrayType, value: Value, target: Spans) -> Block:
+    """The block of a result of which the devices have these spans."""
+    region, args = local.region, operation.args
     is_even = [s is not None and s.is_even(size_of(type, axis), region) for axis, s in enumerate(target)]
     layout = tuple((s.name,) if s and even else () for s, even in zip(target, is_even, strict=True))
-    is_uneven = any(s and not even for s, even in zip(target, is_even, strict=True))
-    return Block(local, value, type, layout, spans=target if is_uneven else ())
+    if not any(s and not even for s, even in zip(target, is_even, strict=True)):
+        return Block(local, value, type, layout)
+    joined_bytes = bytes_to_all(type, target, region)
+    remade_bytes = sum(_bytes_to_all(local, a) for a in {id(a): a for a in args if local.owns(a)}.values())
+    # What was only moved costs nothing to move again, and its operand may have been gathered.
+    if remade_bytes < joined_bytes or (remade_bytes == joined_bytes and isinstance(operation.primitive.lower, View)):
+        return Block(local, value, type, uncut(type.ndim), operation, target, remade_bytes)
+    return Block(local, value, type, layout, None, target, joined_bytes)
 
 
-def window(local: Localize, value: Value, target: Spans) -> Value:
+def _bytes_to_all(local: Localize, block: Block) -> float:
+    """The bytes that a device sends so that all devices have all of a block."""
+    if uncut(block.type.ndim) in block.copies:
+        return 0.0
+    total = block.bytes_to_all if block.spans else bytes_to_all(block.type, _spans(local, block), local.region)
+    return local.operand(block).often * total
+
+
+def _window(local: Localize, value: Value, target: Spans) -> Value:
     """The elements of a value by these spans, from those that the devices have."""
     if not any(target):
-        return local.everything(value) if target else value
+        return local.everything(value)
     if local.owns(value) and isinstance(value.source, Outside):
         interpreter, block = value.source.interpreter, value.source.block
         assert interpreter.parent is not None
         with use(interpreter.parent):
-            return window(interpreter, block, target)
+            return _window(interpreter, block, target)
     spans, region = _spans(local, value), local.region
     near = [is_exchanged(a, b, region) for a, b in zip(spans, target, strict=True)]
     part = _with_whole_axes(local, value, near)

@@ -71,6 +71,4 @@ def _local(
 
 def _within(inside: Localize, value: Value) -> Value:
     """An operand, as a branch sees it."""
-    return (
-        Block(inside, value.value, value.type, value.layout, spans=value.spans) if isinstance(value, Block) else value
-    )
+    return value.within(inside) if isinstance(value, Block) else value

@@ -100,7 +100,11 @@ class Localize(Interpreter):
         while pending:
             block, layout = pending[-1]
             if block.layout not in block.copies:
-                block.copies[block.layout] = settled(block, self)
+                if isinstance(block.source, Computed) and layout != block.layout:
+                    pending.append((block, block.layout))
+                    continue
+                if not isinstance(block.source, Computed):
+                    block.copies[block.layout] = settled(block, self)
             source, cuts = block.source, self._cuts_back(block, layout)
             operands: list[tuple[Block, Layout]] = []
             if cuts is not None and isinstance(source, Computed):
@@ -123,6 +127,9 @@ class Localize(Interpreter):
         source = block.source
         if target in block.copies or not isinstance(source, Computed):
             return None
+        # With spans a block has no other layout yet.
+        if not block.copies:
+            return {}
         return cuts_for(target, source.letters, [*map(self.operand, source.args)], block.type, self.region)
 
     def _copy(self, block: Block, target: Layout, cuts: Cuts | None) -> Value:

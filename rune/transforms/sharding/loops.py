@@ -165,4 +165,4 @@ def _from_outside(outside: Localize, inside: Localize, value: Value) -> Value:
     """A value that a loop reads, as its body sees it."""
     if not isinstance(value, Block):
         return value
-    return Block(inside, value.value, value.type, value.layout, Outside(outside, value), value.spans)
+    return value.within(inside, Outside(outside, value))

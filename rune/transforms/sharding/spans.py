@@ -14,6 +14,7 @@ Invariant: first <= 0, width >= share, and the last device reaches the end of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,11 +22,12 @@ import numpy as np
 from rune import dtypes
 from rune.core.axes import Name
 from rune.core.interpreter import type_of
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import add, ge, logical_and, logical_or, lt, mul, select, zero_like
 from rune.ops.collectives import axis_index, ppermute
 from rune.ops.creation import iota
-from rune.ops.family import broadcast, reshape, size_value, zeros_like
+from rune.ops.family import broadcast, reshape, size_value
 from rune.ops.movement import concatenate, pad, slice_
 from rune.ops.windows import dynamic_slice
 from rune.records import dataclass
@@ -96,7 +98,14 @@ def sent(source: Span | None, target: Span | None, region: Region) -> int:
     others = (devices - 1) * source.share
     if target is None or not _are_aligned(source, target):
         return others
-    return min(others, sum(p.high - p.low for p in _pieces(source, target) if 0 < abs(p.hop) < devices))
+    return min(others, sum(p.high - p.low for p in _pieces(source, target) if p.hop % devices))
+
+
+def bytes_to_all(type: ArrayType, spans: Spans, region: Region) -> float:
+    """The bytes that a device sends so that all devices have all of an array."""
+    sizes = [span.width if span else size for span, size in zip(spans, type.shape, strict=True)]
+    devices = math.prod(_devices(span, region) for span in spans if span)
+    return (devices - 1) * type.dtype.itemsize * math.prod(size for size in sizes if isinstance(size, int))
 
 
 def is_exchanged(source: Span | None, target: Span | None, region: Region) -> bool:
@@ -111,21 +120,21 @@ def _are_aligned(source: Span, target: Span) -> bool:
 
 
 def exchanged(block: Value, axis: int, source: Span, target: Span, region: Region) -> Value:
-    """The target's elements from those of the source."""
+    """The target's elements from those of the source. Of equal parts, the axis is a ring."""
     if source == target:
         return block
     parts: list[Value] = []
     for piece in _pieces(source, target):
         part = cropped(block, axis, piece.low, piece.high)
-        parts.append(_from_device(part, source, piece.hop, region) if piece.hop else part)
+        parts.append(_from_device(part, source, piece.hop, region))
     return parts[0] if len(parts) == 1 else concatenate(*parts, axis=axis)
 
 
 def _from_device(part: Value, span: Span, hop: int, region: Region) -> Value:
-    """What the device has that is so many places further on; zeros where there is none."""
+    """What the device has that is so many places further on; the first follows the last."""
     devices = _devices(span, region)
-    pairs = tuple((d + hop, d) for d in range(devices) if 0 <= d + hop < devices)
-    return ppermute(part, permutation=pairs, axis_name=span.name) if pairs else zeros_like(part)
+    ring = tuple(((d + hop) % devices, d) for d in range(devices))
+    return ppermute(part, permutation=ring, axis_name=span.name) if hop % devices else part
 
 
 # --- windows of one device ----------------------------------------------------------------------

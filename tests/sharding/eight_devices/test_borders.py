@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rune
+from rune import lax
 from rune import numpy as rnp
 from rune.sharding import Mesh, NamedSharding, P, make_mesh
 from rune.transforms.compile.run import on_mesh
@@ -27,13 +28,18 @@ def split(x: np.ndarray, mesh: Mesh = EIGHT, spec: P | None = None) -> Any:
     return rune.device_put(x, NamedSharding(mesh, P(*mesh.axis_names[: x.ndim]) if spec is None else spec))
 
 
-def sent(function: Callable[..., Any], x: np.ndarray, mesh: Mesh = EIGHT) -> dict[str, int]:
-    """The bytes that a device puts into messages of each kind, in one run of all loops."""
+def messages_of(function: Callable[..., Any], x: np.ndarray, mesh: Mesh = EIGHT) -> list[tuple[str, int, int | None]]:
+    """The kinds, bytes and steps of the messages of a device."""
     program_on_mesh = on_mesh(rune.make_program(function)(x), [split(x, mesh)])
     assert program_on_mesh is not None
+    return [(m.kind, int(m.bytes_in), m.steps) for m in exchanges(program_on_mesh.local, mesh)]
+
+
+def sent(function: Callable[..., Any], x: np.ndarray, mesh: Mesh = EIGHT) -> dict[str, int]:
+    """The bytes that a device puts into messages of each kind."""
     totals: dict[str, int] = {}
-    for message in exchanges(program_on_mesh.local, mesh):
-        totals[message.kind] = totals.get(message.kind, 0) + int(message.bytes_in)
+    for kind, size, _ in messages_of(function, x, mesh):
+        totals[kind] = totals.get(kind, 0) + size
     return totals
 
 
@@ -57,6 +63,8 @@ ALONG_ONE_AXIS: dict[str, Callable[[Any, Any], Any]] = {
     "shifted": lambda xp, x: xp.concatenate([x[1:], x[:1]]) + xp.concatenate([x[-2:], x[:-2]]),
     "rolled": lambda xp, x: xp.roll(x, 1) - xp.roll(x, -3),
     "periodic": lambda xp, x: xp.concatenate([x[-1:], x, x[:1]])[2:] - x,
+    "wrapped": lambda xp, x: xp.pad(x, (2, 1), mode="wrap")[3:] * x,
+    "repeated": lambda xp, x: xp.concatenate([x, x]) + xp.tile(x, 2)[::-1],
     "joined": lambda xp, x: xp.concatenate([x[1:], x[:1] * 2, x[:-1]]),
     "sums": lambda xp, x: ((x[1:] * x[:-1]).sum(), (x[2:] - x[:-2])[1:].sum(), x[1:].prod()),
     "product": lambda xp, x: x[1:] @ x[:-1],
@@ -69,9 +77,21 @@ OF_TWO_ELEMENTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def results_of(xp: Any, x: Any) -> list[Any]:
-    functions = [*ALONG_ONE_AXIS.values(), *(OF_TWO_ELEMENTS.values() if len(x) > 1 else ())]
-    return rune.tree.leaves([function(xp, x) for function in functions])
+def in_turn(size: int) -> list[Callable[[Any, Any], Any]]:
+    """A third of the functions: each meets sizes that the devices divide, and others."""
+    functions = [*ALONG_ONE_AXIS.values(), *(OF_TWO_ELEMENTS.values() if size > 1 else ())]
+    return functions[size % 3 :: 3]
+
+
+def require_numpy(functions: Sequence[Callable[[Any, Any], Any]], x: np.ndarray, on_devices: Any, size: int) -> None:
+    """Results for the first elements of an array on devices are NumPy's."""
+
+    def all_of_them(xp: Any, x: Any) -> list[Any]:
+        return rune.tree.leaves([function(xp, x[:size]) for function in functions])
+
+    results = rune.jit(lambda x: all_of_them(rnp, x))(on_devices)
+    for number, (a, b) in enumerate(zip(results, all_of_them(np, x), strict=True)):
+        np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4, atol=1e-4, err_msg=str(number))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -79,9 +99,18 @@ def test_results_along_an_axis_of_any_size_are_those_of_numpy(size: int):
     # The devices divide the array, and need not divide the part that is used.
     x = numbers(rounded_up(size, 8))
 
-    results = rune.jit(lambda x: results_of(rnp, x[:size]))(split(x))
-    for number, (a, b) in enumerate(zip(results, results_of(np, x[:size]), strict=True)):
-        np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5, atol=1e-5, err_msg=str(number))
+    require_numpy(in_turn(size), x, split(x), size)
+
+
+@pytest.mark.parametrize("size", [8, 24, 37])
+def test_an_array_is_rolled_by_any_number(size: int):
+    x = numbers(rounded_up(size, 8))
+    shifts = range(-size - 1, size + 1, 1 + size // 12)
+
+    require_numpy([lambda xp, x: xp.stack([xp.roll(x, shift) for shift in shifts])], x, split(x), size)
+    require_numpy(
+        [lambda xp, x: [xp.concatenate([x[n:], x[:n]]) for n in shifts[len(shifts) // 2 :]]], x, split(x), size
+    )
 
 
 def differences(xp: Any, x: Any) -> list[Any]:
@@ -106,9 +135,7 @@ def test_any_number_of_devices_may_split_an_axis(devices: int, shares: int):
     x = numbers(devices * shares)
     mesh = Mesh(np.array(EIGHT.devices[:devices]), ("x",))
 
-    results = rune.jit(lambda x: results_of(rnp, x))(split(x, mesh))
-    for number, (a, b) in enumerate(zip(results, results_of(np, x), strict=True)):
-        np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5, atol=1e-5, err_msg=str(number))
+    require_numpy(in_turn(len(x)), x, split(x, mesh), len(x))
 
 
 def laplacian(u: Any) -> Any:
@@ -142,20 +169,127 @@ IN_PARTS = [
 def test_results_along_two_axes_are_those_of_numpy(shape: tuple[int, int], spec: P):
     u = numbers(*shape)
 
-    def all_of_them(xp: Any, u: Any) -> Any:
-        return rune.tree.leaves([function(xp, u) for function in ALONG_TWO_AXES.values()])
-
-    results = rune.jit(lambda u: all_of_them(rnp, u))(split(u, GRID, spec))
-    for number, (a, b) in enumerate(zip(results, all_of_them(np, u), strict=True)):
-        np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4, atol=1e-4, err_msg=str(number))
+    require_numpy([*ALONG_TWO_AXES.values()], u, split(u, GRID, spec), shape[0])
 
 
-# --- traffic ------------------------------------------------------------------------------------
+# --- loops and branches -------------------------------------------------------------------------
 
 
 def heat(u: Any) -> Any:
     """A step of the heat equation with fixed ends."""
-    return u.at[1:-1].add(0.1 * (u[2:] - 2 * u[1:-1] + u[:-2]))
+    inner = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return u.at[1:-1].set(inner) if hasattr(u, "at") else np.concatenate([u[:1], inner, u[-1:]])
+
+
+def repeated(xp: Any, step: Callable[[Any], Any], u: Any, count: int = 4) -> Any:
+    """The value after several steps, by a loop."""
+    if xp is rnp:
+        return lax.fori_loop(0, count, lambda _, u: step(u), u)
+    for _ in range(count):
+        u = step(u)
+    return u
+
+
+def walked(xp: Any, x: Any) -> Any:
+    """The sums of each state of a heat equation."""
+    if xp is rnp:
+        return lax.scan(lambda u, _: (heat(u), (u[1:] * u[:-1]).sum()), x, None, length=4)
+    sums = []
+    for _ in range(4):
+        sums.append((x[1:] * x[:-1]).sum())
+        x = heat(x)
+    return x, np.array(sums)
+
+
+def chosen(xp: Any, x: Any) -> Any:
+    """One of two programs for a difference that both read."""
+    change = x[1:] - x[:-1]
+    if xp is rnp:
+        return lax.cond(x[1] > 0, lambda d: rnp.pad(d * 2, (1, 0)), lambda d: rnp.pad(d[1:] + d[:-1], 1), change)
+    return np.pad(change * 2, (1, 0)) if x[1] > 0 else np.pad(change[1:] + change[:-1], 1)
+
+
+IN_LOOPS: dict[str, Callable[[Any, Any], Any]] = {
+    "heat": lambda xp, x: repeated(xp, heat, x),
+    "ring": lambda xp, x: repeated(xp, lambda u: u + 0.1 * (xp.roll(u, 1) - u), x),
+    "of a constant": lambda xp, x: repeated(xp, lambda u: u + xp.pad(x[2:] - x[:-2], 1), x),
+    "of a difference": lambda xp, x: repeated(xp, lambda d: d * 2 + (x[1:] - x[:-1]), x[1:]),
+    "scan": walked,
+    "choice": chosen,
+}
+
+
+@pytest.mark.parametrize("size", [8, 13, 16, 23, 24, 40])
+def test_loops_and_branches_have_borders(size: int):
+    x = numbers(rounded_up(size, 8))
+
+    require_numpy([*IN_LOOPS.values()], x, split(x), size)
+
+
+# --- convolutions and gradients -----------------------------------------------------------------
+
+
+KERNEL = np.array([0.5, -1.0, 2.0, 0.25, 1.5], "f")
+LINEAR: dict[str, Callable[[Any, Any], Any]] = {
+    "same": lambda xp, x: xp.convolve(x, KERNEL, "same"),
+    "full": lambda xp, x: xp.convolve(x, KERNEL[:4], "full"),
+    "valid": lambda xp, x: xp.convolve(x, KERNEL[:3], "valid"),
+    "twice": lambda xp, x: xp.convolve(xp.convolve(x, KERNEL[:2], "full"), KERNEL, "valid"),
+    "second difference": lambda xp, x: x[2:] - 2 * x[1:-1] + x[:-2],
+    "every second": lambda xp, x: x[::2] - xp.pad(x[1::2], (0, len(x) % 2)),
+    "padded": lambda xp, x: xp.pad(x[3:] - x[:-3], (1, 2)) + xp.roll(x, 2),
+    "heat": lambda xp, x: repeated(xp, heat, x),
+}
+
+
+@pytest.mark.parametrize("size", [8, 15, 16, 17, 24, 40, 61, 64])
+def test_convolutions_and_their_gradients_are_those_of_a_matrix(size: int):
+    x = numbers(rounded_up(size, 8))
+
+    for name, function in [*LINEAR.items()][size // 8 % 2 :: 2]:
+        # The matrix has the images of unit vectors for columns.
+        matrix = np.stack([function(np, unit) for unit in np.eye(size, dtype="f")], axis=1)
+        energy = rune.value_and_grad(lambda x, f=function: (f(rnp, x[:size]) ** 2).sum())
+        value, gradient = rune.jit(energy)(split(x))
+
+        image = matrix @ x[:size]
+        np.testing.assert_allclose(np.asarray(value), (image**2).sum(), rtol=1e-4, err_msg=name)
+        expected = np.pad(2 * matrix.T @ image, (0, len(x) - size))
+        np.testing.assert_allclose(np.asarray(gradient), expected, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+IMAGES = numbers(2, 3, 16, 24)
+FILTERS = numbers(4, 3, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("spec", "strides"),
+    [(P(None, None, "a", "b"), (1, 1)), (P("b", None, None, "a"), (2, 1)), (P(None, None, "b"), (2, 2))],
+    ids=str,
+)
+def test_convolutions_of_images_in_parts_are_those_on_one_device(spec: P, strides: tuple[int, int]):
+    def loss(images: Any, filters: Any) -> Any:
+        result = lax.conv_general_dilated(images, filters, strides, "SAME")
+        pools = lax.reduce_window(result, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 1, 2), "VALID")
+        return (result**2).sum() + (pools * pools).sum(), (result, pools)
+
+    gradient = rune.value_and_grad(loss, (0, 1), has_aux=True)
+    results = rune.jit(gradient)(split(IMAGES, GRID, spec), FILTERS)
+    for a, b in zip(rune.tree.leaves(results), rune.tree.leaves(rune.jit(gradient)(IMAGES, FILTERS)), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=1e-3)
+
+
+def test_operations_outside_of_jit_have_borders():
+    x = numbers(40)
+    on_devices = split(x)
+
+    change = on_devices[2:] - 2 * on_devices[1:-1] + on_devices[:-2]
+    np.testing.assert_allclose(np.asarray(change), x[2:] - 2 * x[1:-1] + x[:-2], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(rnp.roll(on_devices, 3)), np.roll(x, 3))
+    np.testing.assert_array_equal(np.asarray(rnp.pad(on_devices, 4)[:-8]), np.pad(x, 4)[:-8])
+
+
+# --- traffic ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -167,13 +301,35 @@ def heat(u: Any) -> Any:
         (lambda x: ((x[1:] - x[:-1]) ** 2).sum(), {"ppermute": 4, "psum": 4}),
         (rune.grad(lambda x: ((x[1:] - x[:-1]) ** 2).sum()), {"ppermute": 8}),
         (lambda x: x[::2], {}),
-        (lambda x: rnp.roll(x, 3), {"ppermute": 12, "psum": 12}),
+        (lambda x: rnp.roll(x, 3), {"ppermute": 12}),
+        (lambda x: rnp.roll(x, 64), {"ppermute": 64}),
+        (lambda x: rnp.roll(x, 1) + rnp.roll(x, -1) - 2 * x, {"ppermute": 8}),
+        (lambda x: rnp.pad(x, 2, mode="wrap")[4:] * x, {"ppermute": 16}),
         (lambda x: rnp.pad(rnp.diff(rnp.diff(x)), 1), {"ppermute": 8}),
+        (heat, {"ppermute": 8}),
+        (rune.grad(lambda x: (heat(x) ** 2).sum()), {"ppermute": 16}),
+        (lambda x: rnp.convolve(x, KERNEL, "same"), {"ppermute": 16}),
+        (lambda x: x[2:, None] * x[None, :-2], {"all_gather": 64}),
     ],
-    ids=["difference", "second difference", "wide", "energy", "gradient", "every second", "roll", "twice"],
+    ids=[
+        *("difference", "second difference", "wide", "energy", "gradient", "every second", "roll", "half a turn"),
+        *("ring", "wrapped"),
+        *("twice", "heat", "gradient of heat", "convolution", "outer product"),
+    ],
 )
 def test_borders_are_sent_and_not_the_array(function: Any, messages: dict[str, int]):
     assert sent(function, numbers(128)) == messages
+
+
+def test_steps_of_a_loop_send_borders():
+    assert messages_of(lambda x: repeated(rnp, heat, x), numbers(128)) == [("ppermute", 4, 4)] * 2
+
+
+def test_what_a_loop_reads_is_sent_before_it():
+    def steps(x: Any) -> Any:
+        return repeated(rnp, lambda u: u + rnp.pad(x[2:] * x[:-2], 1), x)
+
+    assert {steps for _, _, steps in messages_of(steps, numbers(128))} == {1}
 
 
 def test_a_laplacian_sends_the_four_edges_of_each_block():
@@ -186,3 +342,22 @@ def test_what_is_asked_for_on_every_device_is_gathered():
 
 def test_an_array_is_gathered_if_a_device_would_have_much_more_than_its_share():
     assert sent(lambda x: rnp.pad(x[1:], (0, 200)), numbers(128)) == {"all_gather": 64}
+
+
+# --- checks -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", ["check_nans", "check_infs"])
+def test_elements_outside_of_an_axis_are_no_fault(setting: str):
+    x = np.arange(40, dtype="f")
+    x[39] = 0
+
+    with rune.configure(**{setting: True}):
+        # x[39] / x[0] and x[0] / x[0] are no elements of the quotient.
+        results = rune.jit(lambda x: rnp.pad(x[2:] / x[1:-1] - 1, 1))(split(x))
+        np.testing.assert_allclose(np.asarray(results), np.pad(x[2:] / x[1:-1] - 1, 1), rtol=1e-6)
+
+
+def test_a_fault_beside_a_border_is_reported():
+    with rune.configure(check_infs=True), pytest.raises(rune.errors.NaNError, match="div: found infinity"):
+        rune.jit(lambda x: rnp.pad(x[1:] / x[:-1], (1, 0)))(split(np.arange(40, dtype="f")))
