@@ -54,11 +54,13 @@ def bordered(local: Localize, primitive: Primitive, args: Sequence[Value], param
         return _from_outside(local, blocks[0].source, params)
     if not any(b.spans or (has_rule(primitive) and any(b.layout)) for b in blocks):
         return None
-    ring = _ring(local, args, params["axis"]) if primitive is concatenate else None
+    step = _step(local, primitive, args, params)
+    if step is None:
+        return None
+    ring = _ring(local, step, args) if primitive is concatenate else None
     if ring is not None:
         return ring
-    step = _step(local, primitive, args, params)
-    if step is None or not (any(b.spans for b in blocks) or _is_along_cut(step)):
+    if not any(b.spans for b in blocks) and not _is_along_cut(step):
         return None
     target = step.target()
     if not any(target) and not reduced_spans(step, target):
@@ -80,14 +82,17 @@ def _at_constants(local: Localize, args: Sequence[Value], sizes: Shape) -> Block
     return bordered(local, slice_, args[:1], params)
 
 
-def _ring(local: Localize, args: Sequence[Value], axis: int) -> Block | None:
+def _ring(local: Localize, step: Step, args: Sequence[Value]) -> Block | None:
     """A concatenation of parts that follow each other on the ring of one array: a part of the ring.
 
     So the borders of an array that is rolled, or padded by its other end, are sent once.
     """
+    axis = step.params["axis"]
     parts = [_part(local, a, axis) for a in args]
     array, start, _ = parts[0]
     if array is None or any(a is not array for a, *_ in parts):
+        return None
+    if array.type.is_symbolic or not _is_by_single_axes(array):
         return None
     size, source = size_of(array.type, axis), _spans(local, array)[axis]
     if any((low - high) % size for (*_, high), (_, low, _) in pairwise(parts)):
@@ -96,22 +101,19 @@ def _ring(local: Localize, args: Sequence[Value], axis: int) -> Block | None:
         return None
     # The result's first element, by the nearer way.
     first = start - size if 2 * start > size else start
-    type = concatenate.type_rule(*map(type_of, args), axis=axis)
-    span = covering(source.shifted(-first), size_of(type, axis), local.region)
+    span = covering(source.shifted(-first), size_of(step.result, axis), local.region)
     if span.width > 3 * span.share or not is_exchanged(source, span.shifted(first), local.region):
         return None
     target = [*_spans(local, array)]
     target[axis] = span
     needed = tuple(span.shifted(first) if n == axis else s for n, s in enumerate(target))
-    letters = letters_beside_indices(concatenate, [*map(type_of, args)], {"axis": axis})
-    assert letters is not None
-    operation = Computed(concatenate, args, {"axis": axis}, letters)
-    return _block(local, operation, type, _window(local, array, needed), tuple(target))
+    operation = Computed(concatenate, args, step.params, step.letters)
+    return _block(local, operation, step.result, _window(local, array, needed), tuple(target))
 
 
 def _part(local: Localize, value: Value, axis: int) -> tuple[Block | None, int, int]:
     """The array of which a value is a part along one axis, and the bounds of the part."""
-    if not local.owns(value) or value.type.is_symbolic:
+    if not local.owns(value):
         return None, 0, 0
     if not isinstance(value.source, Computed) or value.source.primitive is not slice_:
         return value, 0, size_of(value.type, axis)
@@ -142,8 +144,7 @@ def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: 
     # Indices are of 32 bits, also those behind an axis.
     if not all(0 < size_of(t, axis) < 2**30 for t in (*types, result) for axis in range(t.ndim)):
         return None
-    # ppermute goes along one axis of the mesh.
-    if any(len(names) > 1 for a in args if local.owns(a) for names in a.layout):
+    if not all(_is_by_single_axes(a) for a in args if local.owns(a)):
         return None
     letters = letters_beside_indices(primitive, types, params)
     if letters is None:
@@ -154,6 +155,11 @@ def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: 
     if starts is None:
         return None
     return Step(primitive, params, types, starts, result, [_spans(local, a) for a in args], letters, local.region)
+
+
+def _is_by_single_axes(block: Block) -> bool:
+    """Whether each axis is split along one axis of the mesh, as ppermute sends."""
+    return all(len(names) <= 1 for names in block.layout)
 
 
 def _constant(value: Value) -> int | None:

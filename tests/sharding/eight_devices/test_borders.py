@@ -66,6 +66,7 @@ ALONG_ONE_AXIS: dict[str, Callable[[Any, Any], Any]] = {
     "wrapped": lambda xp, x: xp.pad(x, (2, 1), mode="wrap")[3:] * x,
     "repeated": lambda xp, x: xp.concatenate([x, x]) + xp.tile(x, 2)[::-1],
     "joined": lambda xp, x: xp.concatenate([x[1:], x[:1] * 2, x[:-1]]),
+    "sums of more": lambda xp, x: (xp.pad(x + 1, 1).sum(), xp.concatenate([x[1:], x[:2], x[:1] + 1]).sum()),
     "sums": lambda xp, x: ((x[1:] * x[:-1]).sum(), (x[2:] - x[:-2])[1:].sum(), x[1:].prod()),
     "product": lambda xp, x: x[1:] @ x[:-1],
     "reversed": lambda xp, x: (x[1:] - x[:-1])[::-1],
@@ -170,6 +171,15 @@ def test_results_along_two_axes_are_those_of_numpy(shape: tuple[int, int], spec:
     u = numbers(*shape)
 
     require_numpy([*ALONG_TWO_AXES.values()], u, split(u, GRID, spec), shape[0])
+
+
+def test_an_axis_beside_one_that_several_mesh_axes_split_has_borders():
+    u = numbers(8, 12)
+    functions = [ALONG_TWO_AXES[name] for name in ("laplacian", "rolled", "corners", "sums")]
+
+    cube = make_mesh((2, 2, 2), ("a", "b", "c"))
+    require_numpy(functions, u, split(u, cube, P(("a", "b"), "c")), 8)
+    require_numpy([lambda xp, u: xp.roll(u, 1, 1)], u, split(u, cube, P(("a", "b"), "c")), 8)
 
 
 # --- loops and branches -------------------------------------------------------------------------
@@ -310,11 +320,12 @@ def test_operations_outside_of_jit_have_borders():
         (rune.grad(lambda x: (heat(x) ** 2).sum()), {"ppermute": 16}),
         (lambda x: rnp.convolve(x, KERNEL, "same"), {"ppermute": 16}),
         (lambda x: x[2:, None] * x[None, :-2], {"all_gather": 64}),
+        (lambda x: x[2:] - 2 * x[1:-1] + x[:-2], {"ppermute": 8, "all_gather": 64}),
     ],
     ids=[
         *("difference", "second difference", "wide", "energy", "gradient", "every second", "roll", "half a turn"),
         *("ring", "wrapped"),
-        *("twice", "heat", "gradient of heat", "convolution", "outer product"),
+        *("twice", "heat", "gradient of heat", "convolution", "outer product", "all of it"),
     ],
 )
 def test_borders_are_sent_and_not_the_array(function: Any, messages: dict[str, int]):
