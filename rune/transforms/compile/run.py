@@ -109,7 +109,7 @@ def _on_mesh(
     settings = config.current()
     places = tuple([a.place if type(a) is Array else CPU for a in args])
     if is_watching(settings):
-        mesh, local, in_specs, out_specs = _for_places(program, places, settings.check_bounds)
+        mesh, local, in_specs, out_specs = _for_places(program, places, settings.check_bounds, False)
         return run_watched(local, mesh, in_specs, out_specs, args)
     on_devices = _program_on_mesh(program, places, donations, settings.check_stages, settings.profile)
     return on_devices(args, donations)
@@ -129,7 +129,7 @@ def on_mesh(program: Program, args: Sequence[Value]) -> OnMesh | None:
     places = tuple(a.place if type(a) is Array else CPU for a in args)
     if not meshes_within(program) and not any(isinstance(p.device, Spread) for p in places):
         return None
-    return _for_places(program, places, False)
+    return _for_places(program, places)
 
 
 @per_program
@@ -138,12 +138,14 @@ def _program_on_mesh(
 ) -> MeshProgram:
     """The program of the devices for arguments at these places."""
     # The settings are only part of the memo's key: compiled code depends on them.
-    mesh, local, in_specs, out_specs = _for_places(program, places, False)
+    mesh, local, in_specs, out_specs = _for_places(program, places)
     return mesh_program(local, mesh, in_specs, out_specs, donations)
 
 
 @per_program
-def _for_places(program: Program, places: tuple[Place, ...], is_watched: bool) -> OnMesh:
+def _for_places(
+    program: Program, places: tuple[Place, ...], is_watched: bool = False, has_spans: bool = True
+) -> OnMesh:
     spreads = (p.device.sharding.mesh for p in places if isinstance(p.device, Spread))
     # One mesh per program: `localized` refuses a second one.
     mesh = next(iter((*meshes_within(program), *spreads)))
@@ -151,7 +153,7 @@ def _for_places(program: Program, places: tuple[Place, ...], is_watched: bool) -
         _spec_on(mesh, t, place, spec)
         for t, place, spec in zip(program.input_types, places, input_specs(program, mesh), strict=True)
     )
-    everywhere = Region(mesh, mesh.axis_names, is_watched=is_watched)
+    everywhere = Region(mesh, mesh.axis_names, is_watched=is_watched, has_spans=has_spans)
     local, shortest_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
     out_specs = map(_as_written, shortest_specs, program.outputs, _wordings(program, mesh, places))
     return OnMesh(mesh, local, in_specs, tuple(out_specs))

@@ -12,6 +12,7 @@ from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.letters import Letters
 from rune.transforms.sharding.reshard import Layout
+from rune.transforms.sharding.spans import Spans
 from rune.transforms.tracers import ValueTracer
 
 if TYPE_CHECKING:
@@ -39,11 +40,14 @@ class Outside:
 class Block(ValueTracer):
     """One device's part of an array; the type is the array's.
 
+    value:  the part in its layout; with spans, the device's elements by these
+    spans:  how devices share an array with axes that they do not divide; empty for others
     source: the origin of blocks in other layouts, if not this block
     copies: the blocks in other layouts that were needed so far
+    bytes_to_all: with spans, what a device sends so that all have all of it
     """
 
-    __slots__ = ("array_type", "copies", "layout", "source", "value")
+    __slots__ = ("array_type", "bytes_to_all", "copies", "layout", "source", "spans", "value")
 
     def __init__(
         self,
@@ -52,11 +56,18 @@ class Block(ValueTracer):
         array_type: ArrayType,
         layout: Layout,
         source: Computed | Outside | None = None,
+        spans: Spans = (),
+        bytes_to_all: float = 0.0,
     ):
         self.interpreter, self.value, self.frame = interpreter, value, None
         self.array_type, self.layout, self.source = array_type, layout, source
+        self.spans, self.bytes_to_all = spans, bytes_to_all
         # The block itself too, so that `Localize.at` finds every layout in one place.
-        self.copies: dict[Layout, Value] = {layout: value}
+        self.copies: dict[Layout, Value] = {} if spans else {layout: value}
+
+    def within(self, interpreter: Localize, source: Outside | None = None) -> Block:
+        """The same part, as the interpreter of an inner program has it."""
+        return Block(interpreter, self.value, self.array_type, self.layout, source, self.spans, self.bytes_to_all)
 
     @property
     def type(self) -> ArrayType:

@@ -20,12 +20,15 @@ class Region:
 
     is_typed:   whether types tell along which of these axes the values of the body vary
     is_watched: whether indices are checked, so that each device has all of what they address
+    has_spans:  whether devices may compute elements outside of an axis (spans.py): not where
+                results are checked
     """
 
     mesh: Mesh
     manual: tuple[Name, ...]
     is_typed: bool = False
     is_watched: bool = False
+    has_spans: bool = True
 
     @property
     def is_whole(self) -> bool:

@@ -63,7 +63,7 @@ def _local(
         # A branch gets its operands as captured values, so each converts only those that it reads.
         blocks = [_within(inside, x) for x in operands]
         outs = inside.trace(eval_program, program, blocks)
-        results.extend(inside.split(o)[1] for o in outs)
+        results.extend(inside.layout(o) for o in outs)
         return [inside.at(o, layout) for o, layout in zip(outs, layouts or results, strict=True)]
 
     return economical_stage(stage_within(run, [], program.name)), results
@@ -71,4 +71,4 @@ def _local(
 
 def _within(inside: Localize, value: Value) -> Value:
     """An operand, as a branch sees it."""
-    return Block(inside, value.value, value.type, value.layout) if isinstance(value, Block) else value
+    return value.within(inside) if isinstance(value, Block) else value

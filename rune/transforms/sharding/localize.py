@@ -38,6 +38,7 @@ from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.variation import untyped
 from rune.transforms.sharding.block import Block, Computed, Outside
 from rune.transforms.sharding.blocks import Region, Specs
+from rune.transforms.sharding.borders import bordered, settled
 from rune.transforms.sharding.branches import local_branch
 from rune.transforms.sharding.by_index import READS, ByIndex
 from rune.transforms.sharding.constraint import sharding_constraint
@@ -72,11 +73,9 @@ class Localize(Interpreter):
         """The tracer of a block."""
         return Block(self, value, type, layout_of(spec, type.ndim))
 
-    def split(self, value: Value) -> tuple[Value, Layout]:
-        """The device's part of a value, and the value's layout."""
-        if self.owns(value):
-            return value.value, value.layout
-        return value, uncut(type_of(value).ndim)
+    def layout(self, value: Value) -> Layout:
+        """The layout of a value."""
+        return value.layout if self.owns(value) else uncut(type_of(value).ndim)
 
     def within(self, parent: Interpreter, runs: int | None = 1) -> Localize:
         """An interpreter for a program that an equation of this one holds.
@@ -89,7 +88,7 @@ class Localize(Interpreter):
         """A value as an operand. What a loop reads of outside is sent once for all its runs."""
         is_outside = self.owns(value) and isinstance(value.source, Outside)
         often = 1.0 if not is_outside else 0.0 if self.runs is None else 1 / max(self.runs, 1)
-        return Operand(type_of(value), self.split(value)[1], often)
+        return Operand(type_of(value), self.layout(value), often)
 
     def at(self, value: Value, target: Layout) -> Value:
         """The device's part of a value in another layout."""
@@ -100,6 +99,12 @@ class Localize(Interpreter):
         pending = [(value, target)]
         while pending:
             block, layout = pending[-1]
+            if block.layout not in block.copies:
+                if isinstance(block.source, Computed) and layout != block.layout:
+                    pending.append((block, block.layout))
+                    continue
+                if not isinstance(block.source, Computed):
+                    block.copies[block.layout] = settled(block, self)
             source, cuts = block.source, self._cuts_back(block, layout)
             operands: list[tuple[Block, Layout]] = []
             if cuts is not None and isinstance(source, Computed):
@@ -122,6 +127,9 @@ class Localize(Interpreter):
         source = block.source
         if target in block.copies or not isinstance(source, Computed):
             return None
+        # With spans a block has no other layout yet.
+        if not block.copies:
+            return {}
         return cuts_for(target, source.letters, [*map(self.operand, source.args)], block.type, self.region)
 
     def _copy(self, block: Block, target: Layout, cuts: Cuts | None) -> Value:
@@ -169,6 +177,9 @@ class Localize(Interpreter):
         if program is not None:
             return eval_program(program, args)
         with use(self.parent):
+            block = bordered(self, primitive, args, params)
+            if block is not None:
+                return block
             rule = letters_beside_indices if self.region.is_watched else letters_of
             letters = rule(primitive, [*map(type_of, args)], params)
             # Without letters the operation cannot be split: every device computes everything.
@@ -276,7 +287,7 @@ def localized(
         blocks = [local.block(v, t, s) for v, t, s in zip(values, program.input_types, in_specs, strict=True)]
         outs = local.trace(eval_program, program, blocks)
         layouts.extend(
-            local.split(o)[1] if s is None else layout_of(s, type_of(o).ndim)
+            local.layout(o) if s is None else layout_of(s, type_of(o).ndim)
             for o, s in zip(outs, out_specs, strict=True)
         )
         return [local.at(o, layout) for o, layout in zip(outs, layouts, strict=True)]

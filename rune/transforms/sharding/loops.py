@@ -76,7 +76,7 @@ def local_loop(
     arrays = body.input_types[1 + len(args) :]
     state = _State(
         (*map(type_of, carry), *arrays),
-        (*(outside.split(c)[1] for c in carry), *(uncut(t.ndim) for t in arrays)),
+        (*(outside.layout(c) for c in carry), *(uncut(t.ndim) for t in arrays)),
         (frozenset(),) * (len(carry) + len(arrays)),
     )
     runs = count if isinstance(count, int) else None
@@ -154,7 +154,7 @@ def _local(
         # loop.
         reads = [_from_outside(outside, inside, x) for x in const_values]
         outs = inside.trace(eval_program, program, [step, *reads, *carry])
-        results.extend(inside.split(o)[1] for o in outs)
+        results.extend(inside.layout(o) for o in outs)
         return [inside.at(o, layout) for o, layout in zip(outs, out_layouts or layouts, strict=True)]
 
     block_types = [outside.region.block(t, spec_of(layout)) for t, layout in zip(types, layouts, strict=True)]
@@ -165,4 +165,4 @@ def _from_outside(outside: Localize, inside: Localize, value: Value) -> Value:
     """A value that a loop reads, as its body sees it."""
     if not isinstance(value, Block):
         return value
-    return Block(inside, value.value, value.type, value.layout, Outside(outside, value))
+    return value.within(inside, Outside(outside, value))

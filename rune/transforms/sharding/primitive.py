@@ -108,7 +108,7 @@ def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_sp
     # A program that mentions the mesh again must first become one that a single device can run.
     program = untyped(program)
     settings = config.current()
-    watched = replace(region, is_watched=settings.check_bounds)
+    watched = replace(region, is_watched=settings.check_bounds, has_spans=not is_watching(settings))
     local = _localized(program, watched, in_specs, out_specs) if meshes_within(program) else program
     if is_watching(settings):
         return run_watched(local, region.mesh, in_specs, out_specs, args)

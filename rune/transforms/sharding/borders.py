@@ -1,0 +1,260 @@
+"""Borders: operations on neighbours send what lies at the ends of blocks, and not the array.
+
+    x[1:] - x[:-1]      each device sends the first element of its block to the one before it
+    pad, concatenate    likewise
+
+The devices do not divide axes like that of x[1:]; they have spans of them (spans.py), and a slice
+moves nothing. Where operands have different spans, one is exchanged. A reader that knows nothing of
+spans has the axis joined, on every device.
+
+Invariant: never wrong and never refused: what neighbours cannot send for less is gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rune import dtypes
+from rune.core.axes import Name
+from rune.core.interpreter import type_of, use
+from rune.core.lower import Bitcast, Contraction, Convert, Cumulative, Parts, Reduction, Scalar, View
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
+from rune.ops.indexing import gather
+from rune.ops.movement import concatenate, slice_
+from rune.ops.windows import dynamic_slice, dynamic_update_slice
+from rune.transforms.programs.call_rules import Params
+from rune.transforms.sharding.block import Block, Computed, Outside
+from rune.transforms.sharding.border_rules import Step, constant_starts, has_rule, reduced_spans, size_of
+from rune.transforms.sharding.letters import letters_beside_indices
+from rune.transforms.sharding.reshard import uncut
+from rune.transforms.sharding.spans import Span, Spans, bytes_to_all, covering, exchanged, is_exchanged, joined, part_of
+
+if TYPE_CHECKING:
+    from rune.transforms.sharding.localize import Localize
+
+_KINDS = Scalar | Convert | Bitcast | Parts | View | Reduction | Contraction | Cumulative
+
+
+def bordered(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Block | None:
+    """The result of an operation on neighbours along an axis that is split; None for others."""
+    # Indices that are computed outside of an axis would be out of bounds.
+    if not isinstance(primitive.lower, _KINDS) or primitive is gather or not local.region.has_spans:
+        return None
+    if primitive is dynamic_slice:
+        return _at_constants(local, args, params["sizes"])
+    blocks = [a for a in args if local.owns(a)]
+    if primitive is slice_ and blocks and isinstance(blocks[0].source, Outside):
+        return _from_outside(local, blocks[0].source, params)
+    if not any(b.spans or (has_rule(primitive) and any(b.layout)) for b in blocks):
+        return None
+    step = _step(local, primitive, args, params)
+    if step is None:
+        return None
+    ring = _ring(local, step, args) if primitive is concatenate else None
+    if ring is not None:
+        return ring
+    if not any(b.spans for b in blocks) and not _is_along_cut(step):
+        return None
+    target = step.target()
+    if not any(target) and not reduced_spans(step, target):
+        return None
+    if primitive is slice_ and not _is_most(step, target):
+        return None
+    operands = [_window(local, a, s) for a, s in zip(args, step.operands(target), strict=True)]
+    operation = Computed(primitive, args, params, step.letters)
+    return _block(local, operation, step.result, step.run(operands, target), target)
+
+
+def _at_constants(local: Localize, args: Sequence[Value], sizes: Shape) -> Block | None:
+    """A window whose starts are constants, as a slice; None for others."""
+    starts = constant_starts([*map(_constant, args[1:])], type_of(args[0]).shape, sizes)
+    if starts is None:
+        return None
+    limits = (start + size for start, size in zip(starts, sizes, strict=True))
+    params = {"start": starts, "limit": tuple(limits), "stride": (1,) * len(starts)}
+    return bordered(local, slice_, args[:1], params)
+
+
+def _ring(local: Localize, step: Step, args: Sequence[Value]) -> Block | None:
+    """A concatenation of parts that follow each other on the ring of one array: a part of the ring.
+
+    So the borders of an array that is rolled, or padded by its other end, are sent once.
+    """
+    axis = step.params["axis"]
+    parts = [_part(local, a, axis) for a in args]
+    array, start, _ = parts[0]
+    if array is None or any(a is not array for a, *_ in parts):
+        return None
+    if array.type.is_symbolic or not _is_by_single_axes(array):
+        return None
+    size, source = size_of(array.type, axis), _spans(local, array)[axis]
+    if any((low - high) % size for (*_, high), (_, low, _) in pairwise(parts)):
+        return None
+    if source is None or not source.is_even(size, local.region):
+        return None
+    # The result's first element, by the nearer way.
+    first = start - size if 2 * start > size else start
+    span = covering(source.shifted(-first), size_of(step.result, axis), local.region)
+    if span.width > 3 * span.share or not is_exchanged(source, span.shifted(first), local.region):
+        return None
+    target = [*_spans(local, array)]
+    target[axis] = span
+    needed = tuple(span.shifted(first) if n == axis else s for n, s in enumerate(target))
+    operation = Computed(concatenate, args, step.params, step.letters)
+    return _block(local, operation, step.result, _window(local, array, needed), tuple(target))
+
+
+def _part(local: Localize, value: Value, axis: int) -> tuple[Block | None, int, int]:
+    """The array of which a value is a part along one axis, and the bounds of the part."""
+    if not local.owns(value):
+        return None, 0, 0
+    if not isinstance(value.source, Computed) or value.source.primitive is not slice_:
+        return value, 0, size_of(value.type, axis)
+    (array,), params = value.source.args, value.source.params
+    sides = zip(params["start"], params["limit"], params["stride"], type_of(array).shape, strict=True)
+    is_part = all(side == (0, side[3], 1, side[3]) for n, side in enumerate(sides) if n != axis)
+    if not local.owns(array) or params["stride"][axis] != 1 or not is_part:
+        return value, 0, size_of(value.type, axis)
+    return array, params["start"][axis], params["limit"][axis]
+
+
+def _from_outside(local: Localize, source: Outside, params: Params) -> Block | None:
+    """A slice of what a loop reads, cut outside of it, so that its borders are sent there, once."""
+    assert source.interpreter.parent is not None
+    with use(source.interpreter.parent):
+        block = bordered(source.interpreter, slice_, [source.block], params)
+    if block is None:
+        return None
+    return block.within(local, replace(source, block=block))
+
+
+def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Step | None:
+    """The operation with the spans of its operands; None if it cannot be done by spans."""
+    types = [*map(type_of, args)]
+    result = primitive.type_rule(*types, **params)
+    if any(t.is_symbolic or t.dtype in dtypes.KEYS for t in (*types, result)):
+        return None
+    # Indices are of 32 bits, also those behind an axis.
+    if not all(0 < size_of(t, axis) < 2**30 for t in (*types, result) for axis in range(t.ndim)):
+        return None
+    if not all(_is_by_single_axes(a) for a in args if local.owns(a)):
+        return None
+    letters = letters_beside_indices(primitive, types, params)
+    if letters is None:
+        return None
+    starts: tuple[int, ...] | None = ()
+    if primitive is dynamic_update_slice:
+        starts = constant_starts([*map(_constant, args[2:])], types[0].shape, types[1].shape)
+    if starts is None:
+        return None
+    return Step(primitive, params, types, starts, result, [_spans(local, a) for a in args], letters, local.region)
+
+
+def _is_by_single_axes(block: Block) -> bool:
+    """Whether each axis is split along one axis of the mesh, as ppermute sends."""
+    return all(len(names) <= 1 for names in block.layout)
+
+
+def _constant(value: Value) -> int | None:
+    """The number of a constant of rank 0; None for other values."""
+    is_integer = isinstance(value, np.ndarray | np.generic | int) and type_of(value).dtype in dtypes.INTEGER
+    return int(value) if is_integer and not type_of(value).shape else None  # type: ignore[arg-type]
+
+
+def _is_along_cut(step: Step) -> bool:
+    """Whether an operand is split along an axis that letters leave whole."""
+    axes = zip(step.letters.operands, step.spans, strict=True)
+    return any(letter is None and span for letters, spans in axes for letter, span in zip(letters, spans, strict=True))
+
+
+def _is_most(step: Step, target: Spans) -> bool:
+    """Whether a slice has so much of each axis that a sum of its elements would send no less."""
+    sides = zip(step.spans[0], target, step.types[0].shape, step.result.shape, step.params["stride"], strict=True)
+    return all(b is not None and 2 * n * stride >= size for a, b, size, n, stride in sides if a)
+
+
+def _spans(local: Localize, value: Value) -> Spans:
+    """The elements of a value that the devices have."""
+    type = type_of(value)
+    if not local.owns(value):
+        return (None,) * type.ndim
+    return value.spans or tuple(_equal_parts(local, type, axis, names) for axis, names in enumerate(value.layout))
+
+
+def _equal_parts(local: Localize, type: ArrayType, axis: int, names: tuple[Name, ...]) -> Span | None:
+    if not names:
+        return None
+    share = size_of(type, axis) // local.region.size(names)
+    return Span(names[0], share, 0, share)
+
+
+def _block(local: Localize, operation: Computed, type: ArrayType, value: Value, target: Spans) -> Block:
+    """The block of a result of which the devices have these spans."""
+    region, args = local.region, operation.args
+    is_even = [s is not None and s.is_even(size_of(type, axis), region) for axis, s in enumerate(target)]
+    layout = tuple((s.name,) if s and even else () for s, even in zip(target, is_even, strict=True))
+    if not any(s and not even for s, even in zip(target, is_even, strict=True)):
+        return Block(local, value, type, layout)
+    joined_bytes = bytes_to_all(type, target, region)
+    remade_bytes = sum(_bytes_to_all(local, a) for a in {id(a): a for a in args if local.owns(a)}.values())
+    # What was only moved costs nothing to move again, and its operand may have been gathered.
+    if remade_bytes < joined_bytes or (remade_bytes == joined_bytes and isinstance(operation.primitive.lower, View)):
+        return Block(local, value, type, uncut(type.ndim), operation, target, remade_bytes)
+    return Block(local, value, type, layout, None, target, joined_bytes)
+
+
+def _bytes_to_all(local: Localize, block: Block) -> float:
+    """The bytes that a device sends so that all devices have all of a block."""
+    if uncut(block.type.ndim) in block.copies:
+        return 0.0
+    total = block.bytes_to_all if block.spans else bytes_to_all(block.type, _spans(local, block), local.region)
+    return local.operand(block).often * total
+
+
+def _window(local: Localize, value: Value, target: Spans) -> Value:
+    """The elements of a value by these spans, from those that the devices have."""
+    if not any(target):
+        return local.everything(value)
+    if local.owns(value) and isinstance(value.source, Outside):
+        interpreter, block = value.source.interpreter, value.source.block
+        assert interpreter.parent is not None
+        with use(interpreter.parent):
+            return _window(interpreter, block, target)
+    spans, region = _spans(local, value), local.region
+    near = [is_exchanged(a, b, region) for a, b in zip(spans, target, strict=True)]
+    part = _with_whole_axes(local, value, near)
+    for axis, (source, needed) in enumerate(zip(spans, target, strict=True)):
+        if near[axis] and source and needed:
+            part = exchanged(part, axis, source, needed, region)
+        elif needed:
+            part = part_of(part, axis, needed, region)
+    return part
+
+
+def _with_whole_axes(local: Localize, value: Value, near: Sequence[bool]) -> Value:
+    """The device's elements of a value, with axes whole of which it does not have what is near."""
+    if not local.owns(value) or not value.spans:
+        layout = value.layout if local.owns(value) else ((),) * len(near)
+        return local.at(value, tuple(names if n else () for names, n in zip(layout, near, strict=True)))
+    part = value.value
+    for axis, span in enumerate(value.spans):
+        if span is not None and not near[axis]:
+            part = joined(part, axis, span, size_of(value.type, axis), local.region)
+    return part
+
+
+def settled(block: Block, local: Localize) -> Value:
+    """A block that has spans, in its layout: whole along axes that are not in equal parts."""
+    if isinstance(block.source, Outside):
+        interpreter = block.source.interpreter
+        assert interpreter.parent is not None
+        with use(interpreter.parent):
+            return interpreter.at(block.source.block, block.layout)
+    return _with_whole_axes(local, block, [bool(names) for names in block.layout])
