@@ -43,11 +43,11 @@ def _sensible(law: Variants) -> Variants:
     """The variants of a law that the case does not exclude."""
 
     @wraps(law)
-    def kept(case: Case) -> Iterator[Variant]:
+    def selected_variants(case: Case) -> Iterator[Variant]:
         variants = law(case)
         return (v for v in variants if not any(fnmatchcase(v.label, p) for p in case.without))
 
-    return kept
+    return selected_variants
 
 
 # --- sizes ------------------------------------------------------------------------------------

@@ -191,7 +191,7 @@ def _jvp(
     in_u, in_v = _turns(s, inside)
     du = _vectors_tangent(u, s, in_u, image, inside, m, k)
     dv = _vectors_tangent(v, s, in_v, matmul(adjoint(da), u), adjoint(inside), n, k)
-    du, dv = _with_rest(du, u, full_u), _with_rest(dv, v, adjoint(full_vh))
+    du, dv = _tangent_of_all(du, u, full_u), _tangent_of_all(dv, v, adjoint(full_vh))
     return [full_u, s, full_vh], [du, ds, adjoint(dv)]
 
 
@@ -229,7 +229,7 @@ def _vectors_tangent(u: Value, s: Value, turn: Value, image: Value, inside: Valu
     return add(within, scaled_columns(leaving, inverse))
 
 
-def _with_rest(du: Value, u: Value, full: Value) -> Value:
+def _tangent_of_all(du: Value, u: Value, full: Value) -> Value:
     """The tangent of all columns: those that complete U only stay orthogonal to it."""
     m, k = type_of(u).shape[-2:]
     if type_of(full).shape[-1] == k:
