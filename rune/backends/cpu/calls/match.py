@@ -207,6 +207,7 @@ def _is_array(node: _Node, object: Value) -> Value:
     """Whether it is one of rune's arrays, of the type, on this device, and not deleted."""
     process, code = node.process, node.code
     type, place, buffer = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "BUFFER"))
+    # Types and these two places are unique objects, so addresses tell them apart.
     is_committed = place.equals(node.object("COMMITTED"))
     is_here = is_committed | place.equals(node.object("FREE"))
     has_buffer = is_null(buffer).invert()

@@ -85,6 +85,7 @@ def _turned(x: Pair, k: int) -> Pair:
         case 0:
             return x
         case 2:
+            # Cosine and sine are equally large: one factor for both parts, as in `_eight`.
             return (real + imag) * half, (imag - real) * half
         case 4:
             return over_i(x)

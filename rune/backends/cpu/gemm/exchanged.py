@@ -120,6 +120,7 @@ def block_function(shape: Shape) -> str:
                 each_block(tiles)
                 make.call("turn", sums, make.at(c, j * n + i), n, height, wide, add)
 
+            # All blocks first: the sums of a group go through them before they are transposed.
             each_block(pack)
             make.call("places", inner, first, length, at)
             make.each(block_count(i1 - i0, HEIGHT), group)

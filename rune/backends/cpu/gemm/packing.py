@@ -97,6 +97,7 @@ def way(inner: Digits, outer: Digits) -> str:
     along_p, along_j = (size if step == 1 else 0 for (size, step), *_ in (inner, outer))
     if max(along_p, along_j) < RUN:
         return "by_lanes"
+    # On a tie, columns: they are only copied, while runs of p have to be transposed.
     return "along_columns" if along_j >= along_p else "along_depth"
 
 
@@ -119,6 +120,7 @@ def chunk_function(shape: Shape) -> str:
 
         make.each(depth, row)
 
+    # Only the last vector of a run is partial, and without masks it is copied lane by lane.
     make.writer.either(count.equals(shape.lanes), full, part)
     return make.text("chunk(ptr %b, ptr %at, ptr %to, i64 %step, i64 %depth, i64 %count)")
 
@@ -284,6 +286,7 @@ def pack_left_function(shape: Shape) -> str:
             source, length = make.at(a, place(make, inner, low, slot)), high - low
             target = make.at(to, low - p)
 
+            # Rows are the inner loop, since the place of a run is the same for all of them.
             def row(r: Value) -> None:
                 take, put = make.at(source, word(make, lines, r)), make.at(target, r * depth)
                 _copy(make, take, put, length)

@@ -37,6 +37,7 @@ def block_function(shape: Shape) -> str:
     packed_a = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
     rows, inner = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
     columns, depths = role_of(make, digits, "b_columns"), role_of(make, digits, "b_inner")
+    # `_is_plain` decides the same where digits are known; here they may be sizes of a call.
     plain = word(make, rows, 0).equals(1) & word(make, inner, 0).equals(1)
     plain = plain & word(make, inner, 2).equals(1)
     row_step, one, zero = word(make, rows, 2), make.number(1), make.number(0)
@@ -48,6 +49,7 @@ def block_function(shape: Shape) -> str:
 
         def deep(number: Value) -> None:
             p = number * DEPTH
+            # C is uninitialised: the first block of depth stores to it, and later ones add.
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
             make.call_piece("pack_right", b, depths, columns, p, j, panels, depth, wide, most)
 
