@@ -191,7 +191,6 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
             make.call("eliminate", panel, block_pivots, sizes, height, width, start)
             of.copied("copied", panel, step, corner, n, height, width)
             row = of.parts_of(n)
-            # The block itself was exchanged while it was eliminated.
             make.call("exchange", line, block_pivots, row, start, width, of.parts_of(start))
             make.call("exchange", of.at(line, end), block_pivots, row, start, width, of.parts_of(n - end))
             make.call("inverse", panel, step, one_step, inverse, step, make.number(0), one_step, width, yes)
@@ -206,7 +205,6 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
                 arguments = (right.at, upper.at, upper.step, width, whole_parts, yes)
                 make.call("substitute_unless_finite", panel, step, one_step, *arguments)
                 of.copied("copied", upper.at, upper.step, top, n, width, column_count)
-                # Negated, because tiles add their product.
                 of.copied("negated", upper.at, upper.step, right.at, right.step, width, column_count)
                 of.turn(right, width, column_count)
                 below, lhs = of.at(top, width * n), (of.at(panel, width * block), step, one_step)
