@@ -185,7 +185,7 @@ class _Entries:
         return count // self.band.entries
 
     def pointer(self, slot: Slot) -> Value:
-        """Where a slot would begin, if its entries of this block were at their own places."""
+        """Where a slot would begin if the entries of this block had places of their own."""
         start = read(self.words, "ptr", self.slots.index(slot))
         if slot not in self.band.passing:
             return start
