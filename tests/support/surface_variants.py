@@ -254,7 +254,7 @@ def _unequal(expected: Any, actual: Any, error: float) -> str | None:
         return f"gives another tree, {actual!r} for {expected!r}"
     with np.errstate(all="ignore"):
         pairs = ((np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(expected_leaves, actual_leaves))
-        return next((why for x, y in pairs if (why := _differs(x, y, error))), None)
+        return next((reason for x, y in pairs if (reason := _differs(x, y, error))), None)
 
 
 def _kind(dtype: np.dtype) -> str:

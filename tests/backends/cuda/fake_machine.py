@@ -176,8 +176,8 @@ def opened(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Device]:
     monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
     monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "load", lambda: machine.driver)
-    targets, why = cuda.probe()
-    assert why is None
+    targets, reason = cuda.probe()
+    assert reason is None
 
     def open_device(target: Any) -> Any:
         backend = cuda.open_device(target)

@@ -10,7 +10,7 @@ A role is WORDS words: the number of its digits, then their sizes and steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from rune.backends.cpu.gemm.blocks import HEIGHT
@@ -29,6 +29,20 @@ def word(make: Maker, at: Value, number: Value | int) -> Value:
 
 def role_of(make: Maker, digits: Value, name: str) -> Value:
     return make.at(digits, WORDS * ROLES.index(name), "i64")
+
+
+# The parameters of a function of one stripe of one batch.
+STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, ptr %watch, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
+
+
+def roles_of_stripe(make: Maker, digits: Value) -> Iterator[Value]:
+    """The roles of the rows and p of A, and of the columns and p of B."""
+    return (role_of(make, digits, name) for name in ("a_rows", "a_inner", "b_columns", "b_inner"))
+
+
+def parameters_of_stripe(make: Maker) -> tuple[Iterator[Value], Iterator[Value]]:
+    """The pointers of STRIPE, and its sizes."""
+    return make.pointers("a b c digits watch"), make.sizes("n i0 i1 j0 j1 k")
 
 
 # --- places -----------------------------------------------------------------------------------
