@@ -97,7 +97,7 @@ def _in_group(kind: str, params: Params, type: ArrayType, group: Sequence[int], 
         permutation = params["permutation"]
         assert isinstance(permutation, tuple)
         sender = {receiver: sender for sender, receiver in permutation}
-        # A place that receives nothing gets zeros: its result has to be written by somebody.
+        # `ppermute` means zeros for a place that receives nothing.
         known = place in sender
         yield Move(COPY if known else ZERO, (sender.get(place, place),), Rows(math.prod(shape) * item))
 

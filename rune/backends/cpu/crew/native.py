@@ -67,7 +67,7 @@ def _placing(system: System) -> list[str]:
     """@remember, which notes a thread's processor, and @part_from, which moves it off the
     caller's."""
     signatures = [("void", "remember", "ptr thread"), ("void", "part_from", "ptr thread")]
-    # Code that asks for no processor still calls both functions, so they are there and do nothing.
+    # Both are called on every system; where threads cannot be moved, they do nothing.
     if not system.can_place:
         return [define(s, lambda code, thread: None) for s in signatures]
     send_away = define(("void", "send_away", "i32 thread, i32 here"), threads_code.send_away)
