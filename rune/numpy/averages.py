@@ -60,7 +60,7 @@ def _in_floats(name: str, x: ArrayLike, dtype: DTypeLike | None) -> tuple[Any, n
     return ops.cast(x, wide(dtype_out)), dtype_out
 
 
-def _mask(name: str, where: ArrayLike, x: Any) -> Any:
+def _mask(name: str, where: ArrayLike, x: ArrayLike) -> Array:
     """`where` as bools, in the shape of x."""
     return broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
 
