@@ -266,7 +266,7 @@ def work(library: str, folder: Path, size: str, cores: int) -> None:
         print(json.dumps(count / (clock() - began)), flush=True)
 
 
-def asked(worker: subprocess.Popen[str], question: str) -> Any:
+def answer_of(worker: subprocess.Popen[str], question: str) -> Any:
     """The answer of a worker."""
     assert worker.stdin is not None
     assert worker.stdout is not None
@@ -326,7 +326,7 @@ def main() -> None:
 
 def compare(workers: Mapping[str, subprocess.Popen[str]], rounds: int, tasks: Sequence[str]) -> None:
     """Time in turns. Errors: AssertionError for results that differ."""
-    first = {library: asked(worker, "") for library, worker in workers.items()}
+    first = {library: answer_of(worker, "") for library, worker in workers.items()}
     reference = next(iter(first.values()))
     for library, answer in first.items():
         assert abs(answer["loss"] / reference["loss"] - 1) < 1e-4, (library, answer["loss"], reference["loss"])
@@ -336,7 +336,7 @@ def compare(workers: Mapping[str, subprocess.Popen[str]], rounds: int, tasks: Se
         for number in range(rounds):
             order = [*workers][number % len(workers) :] + [*workers][: number % len(workers)]
             for library in order:
-                speeds[library].append(asked(workers[library], task))
+                speeds[library].append(answer_of(workers[library], task))
         for library, values in speeds.items():
             ratio = median(a / b for a, b in zip(speeds["rune"], values)) if "rune" in speeds else float("nan")
             print(f"{task:7} {library:15} {median(values):10.0f} tokens/s   rune is {ratio:.2f} times as fast")

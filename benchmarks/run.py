@@ -71,7 +71,7 @@ class Row:
         values = [r["rune"] / r[peer] for r in self.rounds if peer in r]
         return statistics.median(values) if values else None
 
-    def held(self) -> bool | None:
+    def bar_holds(self) -> bool | None:
         """Whether the bar holds; None where its peer is missing."""
         bar, rune = self.case.bar, self.median("rune")
         assert rune is not None
@@ -177,7 +177,7 @@ def _compare(case: Case, checks: Mapping[str, float]) -> None:
 # --- the table ----------------------------------------------------------------------------------
 
 
-def shown(seconds: float | None) -> str:
+def readable_time(seconds: float | None) -> str:
     """A time with a fitting unit."""
     if seconds is None:
         return ""
@@ -188,10 +188,10 @@ def shown(seconds: float | None) -> str:
 def cells(row: Row) -> list[str]:
     """One row of the table."""
     ratios = [row.ratio(n) for n in NAMES[1:]]
-    verdict = {True: "yes", False: "NO", None: "not measured"}[row.held()]
+    verdict = {True: "yes", False: "NO", None: "not measured"}[row.bar_holds()]
     return [
         row.case.title,
-        *(shown(row.median(n)) for n in NAMES),
+        *(readable_time(row.median(n)) for n in NAMES),
         *("" if r is None else f"{r:.2f}" for r in ratios),
         str(row.case.bar),
         verdict,
@@ -285,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows = measure_all(libraries, options)
     print(f"\n{table(rows, SHORT) if options.short else table(rows)}\n", flush=True)
     memory = subprocess.run([sys.executable, str(FOLDER / "memory.py"), "--size", options.size])
-    broken = memory.returncode != 0 or any(row.held() is False for row in rows)
+    broken = memory.returncode != 0 or any(row.bar_holds() is False for row in rows)
     return int(options.check and broken)
 
 

@@ -34,7 +34,7 @@ def explained(axes: Any, title: str) -> None:
     axes.legend(frameon=False, labelcolor=GREY, fontsize=8)
 
 
-def shown(axes: Any, image: Any, title: str, **how: Any) -> None:
+def draw_image(axes: Any, image: Any, title: str, **how: Any) -> None:
     """An image without ticks."""
     axes.imshow(np.asarray(image), **how)
     axes.set_title(title, fontsize=9, color=GREY)
@@ -107,7 +107,7 @@ def deconvolution(names: Names) -> Figure:
     images |= {"Tikhonov": divided(0.02), "few edges": names["restored"]}
     figure, places = side_by_side(5, 1.9)
     for axes, (title, image) in zip(places, images.items()):
-        shown(axes, image, title, cmap="gray", vmin=0, vmax=1)
+        draw_image(axes, image, title, cmap="gray", vmin=0, vmax=1)
     return figure
 
 
@@ -116,7 +116,7 @@ def normalising_flow(names: Names) -> Figure:
     figure, (density, draws) = side_by_side(2)
     side = len(names["ticks"])
     heights = np.asarray(names["densities"](names["trained"], names["plane"])).reshape(side, side)
-    shown(density, heights, "density", cmap="magma", origin="lower", extent=(-4, 4, -4, 4))
+    draw_image(density, heights, "density", cmap="magma", origin="lower", extent=(-4, 4, -4, 4))
     draws.scatter(*names["unseen"][:1500].T, s=4, lw=0, color=ORANGE, alpha=0.7, label="crescents")
     draws.scatter(*names["drawn"][:1500].T, s=4, lw=0, color=BLUE, alpha=0.7, label="draws")
     for axes in (density, draws):
@@ -190,9 +190,9 @@ def heat_from_measurements(names: Names) -> Figure:
     figure, (field, error, course) = side_by_side(3, 2.6)
     learned, side = np.asarray(names["learned"]).reshape(31, 41), (0, 1, 0, 0.3)
     exact = names["exact"](names["xs"], names["ts"]).reshape(31, 41)
-    shown(field, learned, "u(x, t), and the readings", cmap="inferno", origin="lower", extent=side, aspect="auto")
+    draw_image(field, learned, "u(x, t), and the readings", cmap="inferno", origin="lower", extent=side, aspect="auto")
     field.plot(*names["places"].T, "o", ms=3, mfc="none", color="white")
-    shown(error, learned - exact, "", cmap="RdBu", origin="lower", extent=side, aspect="auto")
+    draw_image(error, learned - exact, "", cmap="RdBu", origin="lower", extent=side, aspect="auto")
     error.set_title(f"error, at most {np.abs(learned - exact).max():.3f}", fontsize=9, color=GREY)
     course.plot(names["ks"], color=BLUE)
     course.axhline(names["TRUE_K"], color=GREY, ls="--", lw=0.8)

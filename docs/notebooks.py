@@ -20,20 +20,20 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NotebookPage:
     """A notebook as a page."""
 
     markdown: str
     pictures: Mapping[str, bytes]  # PNGs by their names
 
 
-def told(file: Path) -> Told:
+def page_of(file: Path) -> NotebookPage:
     """The page of a notebook with the outputs that it was saved with."""
     pictures: dict[str, bytes] = {}
     parts: list[str] = []
     for cell in json.loads(file.read_text("utf-8"))["cells"]:
         parts += _parts(cell, file.stem, pictures)
-    return Told("\n\n".join(parts), pictures)
+    return NotebookPage("\n\n".join(parts), pictures)
 
 
 def _parts(cell: Json, name: str, pictures: dict[str, bytes]) -> Iterator[str]:

@@ -29,7 +29,7 @@ FOLDER = ROOT / "site"  # not in docs/: MkDocs refuses to write into what it rea
 sys.path.insert(0, str(ROOT))  # MkDocs loads this file by its path
 
 from docs.docstrings import markdown  # noqa: E402
-from docs.notebooks import NOTEBOOKS, told  # noqa: E402
+from docs.notebooks import NOTEBOOKS, page_of  # noqa: E402
 from docs.rooms import ROOMS, public_names, room  # noqa: E402
 
 UNLISTED = ("plan",)  # the state of the work, for those who do it
@@ -130,7 +130,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in ROOMS:
         files.append(File.generated(config, f"reference/{name}.md", content=reference(name)))
     for notebook in NOTEBOOKS:
-        page = told(notebook)
+        page = page_of(notebook)
         files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=page.markdown))
         for name, picture in page.pictures.items():
             files.append(File.generated(config, f"notebooks/{name}", content=picture))
@@ -142,7 +142,7 @@ def on_page_markdown(text: str, page: Page, config: MkDocsConfig, files: Files) 
     place = Path(page.file.src_uri)
     source = ROOT / place.with_suffix(".ipynb") if place.parent.name == "notebooks" else HERE / place
     linked = LINK.sub(lambda link: _linked(source, place, *link.groups("")), text)
-    return "\n\n".join([linked, *_whole(program_files(place))])
+    return "\n\n".join([linked, *_program_section(program_files(place))])
 
 
 def _linked(source: Path, place: Path, text: str, target: str, anchor: str) -> str:
@@ -177,7 +177,7 @@ def program_files(page: Path) -> list[Path]:
     return [file] if file.exists() else sorted((ROOT / "examples" / "llm").glob("*.py"))
 
 
-def _whole(files: list[Path]) -> Iterator[str]:
+def _program_section(files: list[Path]) -> Iterator[str]:
     """The last section of a program's page: all of its code, folded up."""
     if files:
         yield f"## The whole program {{ #{WHOLE} }}"

@@ -119,7 +119,7 @@ def decode(
 
 
 @functools.partial(rune.jit, static_argnames="count")
-def whole(weights: Weights, prompt: Any, count: int) -> tuple[Any, Any]:
+def decode_by_scan(weights: Weights, prompt: Any, count: int) -> tuple[Any, Any]:
     """What `decode` gives, as one program: a loop over positions that carries the cache."""
     padded_prompt = rnp.zeros(count, "int32").at[: len(prompt)].set(prompt)
     places = rnp.arange(CAPACITY)
@@ -146,7 +146,7 @@ def main(count: int = CAPACITY) -> None:
     ways: dict[str, Callable[[], tuple[Any, Any]]] = {
         "declared": lambda: decode(declared, weights, count),
         "automatic": automatically,
-        "whole": lambda: whole(weights, PROMPT, count=count),
+        "whole": lambda: decode_by_scan(weights, PROMPT, count=count),
     }
     for name, way in ways.items():
         with rune.counting() as counts:

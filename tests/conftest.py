@@ -187,5 +187,5 @@ def pytest_terminal_summary(terminalreporter: object) -> None:
 
     write = terminalreporter.write_line  # type: ignore[attr-defined]
     write(f"executors: {', '.join(d.name for d in devices())}")
-    for name, why in missing().items():
-        write(f"absent: {name} ({why})")
+    for name, reason in missing().items():
+        write(f"absent: {name} ({reason})")

@@ -66,7 +66,7 @@ def test_the_memory_of_the_mlp_step_is_reported(printed):
 def test_a_bar_against_a_missing_peer_is_not_called_held():
     row = run.Row(cases.CASES[0], [{"rune": 1.0, "numpy": 9.0}])
 
-    assert row.held() is None
+    assert row.bar_holds() is None
     assert "not measured" in run.cells(row)
 
 

@@ -50,9 +50,9 @@ UNFIT: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "why"), UNFIT, ids=[w for _, w in UNFIT])
-def test_a_format_that_does_not_fit_is_refused_when_it_is_traced(call: Any, why: str):
-    with pytest.raises(ArgumentError, match=f"cannot fill .* .{why}"):
+@pytest.mark.parametrize(("call", "reason"), UNFIT, ids=[w for _, w in UNFIT])
+def test_a_format_that_does_not_fit_is_refused_when_it_is_traced(call: Any, reason: str):
+    with pytest.raises(ArgumentError, match=f"cannot fill .* .{reason}"):
         call()
 
 

@@ -73,7 +73,7 @@ def automatically(count: int) -> tuple[Any, Any]:
         lambda count: decode.decode(step, WEIGHTS, count),
         lambda count: decode.decode(declared(), WEIGHTS, count),
         automatically,
-        lambda count: decode.whole(WEIGHTS, PROMPT, count=count),
+        lambda count: decode.decode_by_scan(WEIGHTS, PROMPT, count=count),
     ],
     ids=["eager", "declared", "automatic", "whole"],
 )
@@ -130,7 +130,7 @@ def test_a_prefix_that_the_cache_cannot_hold_is_refused():
 
 
 def test_the_whole_decoding_is_one_program_that_runs_once():
-    f = rune.jit(decode.whole.function, static_argnames="count")
+    f = rune.jit(decode.decode_by_scan.function, static_argnames="count")
 
     with rune.counting() as counts:
         f(WEIGHTS, PROMPT, count=COUNT)
@@ -177,7 +177,7 @@ def test_a_step_has_no_room_for_a_copy_of_the_cache():
 
 
 def test_a_step_of_the_whole_decoding_copies_no_cache():
-    plan = rune.explain(decode.whole)(WEIGHTS, PROMPT, count=COUNT).plan
+    plan = rune.explain(decode.decode_by_scan)(WEIGHTS, PROMPT, count=COUNT).plan
 
     (loop,) = (s for s in plan.steps if isinstance(s, Loop))
     assert list(whole_copies(loop.body)) == []

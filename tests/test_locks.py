@@ -287,7 +287,7 @@ def test_only_locks_itself_takes_a_lock_otherwise_than_by_with():
     assert not {str(s) for s in sources() if ".acquire(" in s.text}
 
 
-def made_here(source: Source) -> list[str]:
+def plain_locks(source: Source) -> list[str]:
     """The lines of a file that make a lock which is not held over forks."""
     if not any(kind in source.text for kind in KINDS):
         return []
@@ -302,7 +302,7 @@ def made_here(source: Source) -> list[str]:
 
 
 def test_every_lock_is_made_in_one_place():
-    elsewhere = [place for s in sources() if s.name != "rune.locks" for place in made_here(s)]
+    elsewhere = [place for s in sources() if s.name != "rune.locks" for place in plain_locks(s)]
 
     assert not elsewhere, "make it with locks.lock() or locks.reentrant()"
 

@@ -87,7 +87,7 @@ def pairs(request: pytest.FixtureRequest) -> list[tuple[type, type]]:
     )
 
 
-def said(call: Callable[[], object]) -> object:
+def reply(call: Callable[[], object]) -> object:
     """What a call answers or raises, in words."""
     try:
         return str(call())
@@ -127,7 +127,7 @@ def test_wrong_arguments_are_refused_in_the_same_words(
     pairs: list[tuple[type, type]], args: tuple[int, ...], keywords: dict[str, int]
 ) -> None:
     for late, standard in pairs:
-        answers = [said(lambda cls=cls: type(cls(*args, **keywords)).__name__) for cls in (late, standard)]
+        answers = [reply(lambda cls=cls: type(cls(*args, **keywords)).__name__) for cls in (late, standard)]
         assert answers[0] == answers[1]
 
 
@@ -137,10 +137,10 @@ def test_assignments_are_refused_or_made_in_the_same_way(pairs: list[tuple[type,
             a, b = late(1.0), standard(1.0)
             if name == "other" and "__slots__" in vars(late):
                 # The standard library's own error for a name without a slot mentions `super`.
-                assert said(lambda a=a, n=name: setattr(a, n, 1)) != "None"
+                assert reply(lambda a=a, n=name: setattr(a, n, 1)) != "None"
                 continue
-            assert said(lambda a=a, n=name: setattr(a, n, 1)) == said(lambda b=b, n=name: setattr(b, n, 1))
-            assert said(lambda a=a, n=name: delattr(a, n)) == said(lambda b=b, n=name: delattr(b, n))
+            assert reply(lambda a=a, n=name: setattr(a, n, 1)) == reply(lambda b=b, n=name: setattr(b, n, 1))
+            assert reply(lambda a=a, n=name: delattr(a, n)) == reply(lambda b=b, n=name: delattr(b, n))
 
 
 def test_fields_replaced_and_matched_are_those_of_the_standard_library(pairs: list[tuple[type, type]]) -> None:

@@ -21,7 +21,7 @@ from tests.support.close import near, same
 RANDOM = np.random.default_rng(5)
 
 
-def whole(x: Any) -> Any:
+def dense_array(x: Any) -> Any:
     """A sum of axes, dense."""
     return x.todense()
 
@@ -60,7 +60,9 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
     "sparse and sparse": (lambda: (a @ b).todense(), A @ B),
     "batched": (lambda: batch @ OTHER, BATCH @ OTHER),
     "batched, sparse": (
-        lambda: whole(bcoo_dot_general(batch, BCOO.fromdense(OTHER), dimension_numbers=(((2,), (1,)), ((0,), (0,))))),
+        lambda: dense_array(
+            bcoo_dot_general(batch, BCOO.fromdense(OTHER), dimension_numbers=(((2,), (1,)), ((0,), (0,))))
+        ),
         BATCH @ OTHER,
     ),
     "dense, batched": (
@@ -84,18 +86,18 @@ CALLS: dict[str, tuple[Callable[[], Any], Any]] = {
     "batch transposed": (lambda: batch.transpose((0, 2, 1)).todense(), BATCH.transpose(0, 2, 1)),
     "times a number": (lambda: (2.0 * a * 3.0).todense(), 6 * A),
     "times a vector": (lambda: (a * V).todense(), A * V),
-    "times a matrix": (lambda: whole(rnp.asarray(A + 1) * a), A * (A + 1)),
+    "times a matrix": (lambda: dense_array(rnp.asarray(A + 1) * a), A * (A + 1)),
     "times itself": (lambda: (a * a).todense(), A * A),
     "divided": (lambda: (a / 2.0).todense(), A / 2),
     "negative": (lambda: (-a).todense(), 0 - A),
-    "absolute": (lambda: whole(abs(-twice)), TWICE),
+    "absolute": (lambda: dense_array(abs(-twice)), TWICE),
     "plus itself": (lambda: (a + a).todense(), 2 * A),
     "minus": (lambda: (a - BCOO.fromdense(A, n_dense=1)).todense(), 0 * A),
     "plus dense": (lambda: a + A, 2 * A),
     "dense minus": (lambda: rnp.asarray(A) - a, 0 * A),
     "sum": (lambda: a.sum(), A.sum()),
-    "sum of an axis": (lambda: whole(a.sum(1)), A.sum(1)),
-    "sum of a batch": (lambda: whole(batch.sum((0, 2))), BATCH.sum((0, 2))),
+    "sum of an axis": (lambda: dense_array(a.sum(1)), A.sum(1)),
+    "sum of a batch": (lambda: dense_array(batch.sum((0, 2))), BATCH.sum((0, 2))),
     "duplicates": (lambda: twice.todense(), TWICE),
     "duplicates joined": (lambda: twice.sum_duplicates().data, np.array([5, 2], "f4")),
     "duplicates joined, with room": (lambda: rune.jit(lambda m: m.sum_duplicates(4).todense())(twice), TWICE),

@@ -106,10 +106,10 @@ def test_namedtuples_keep_their_type():
 
 
 def test_strings_and_subclasses_of_containers_are_leaves():
-    class Mine(dict):
+    class Settings(dict):
         pass
 
-    assert tree.leaves(["ab", Mine(a=1)]) == ["ab", {"a": 1}]
+    assert tree.leaves(["ab", Settings(a=1)]) == ["ab", {"a": 1}]
 
 
 def test_structures_print_as_jax_prints_them():

@@ -19,9 +19,9 @@ import pytest
 pytest.importorskip("mkdocs", reason="docs/site.py needs MkDocs")
 
 from docs.example_pictures import FOLDER, PICTURES
-from docs.notebooks import NOTEBOOKS, told
+from docs.notebooks import NOTEBOOKS, page_of
 from docs.site import page_about
-from tests.support.told import PROGRAMS, shown_code, shown_output, words
+from tests.support.program_pages import PROGRAMS, shown_code, shown_output, words
 from tests.test_readme import require_true
 
 ROOT = Path(__file__).parent.parent
@@ -107,7 +107,7 @@ def test_decoding_prints_what_its_page_shows():
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda f: f.stem)
 def test_the_page_of_a_notebook_has_all_its_words_code_and_pictures(file: Path):
-    page = told(file)
+    page = page_of(file)
     cells = nbformat.read(file, as_version=4).cells
     outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
 

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 LINE = "import rune.as_jax  # noqa: F401  # isort: skip\n"
 
 
-def said(python: str, source: str) -> list[str]:
+def output_lines(python: str, source: str) -> list[str]:
     """What the program prints; what it complains of is shown."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_CACHE_HOME": folder}
@@ -37,7 +37,9 @@ def main() -> None:
     for script in arguments.scripts:
         source = (HERE / f"{script}.py").read_text()
         print(script)
-        pairs = zip(said(sys.executable, source), said(arguments.jax, source.replace(LINE, "")), strict=True)
+        pairs = zip(
+            output_lines(sys.executable, source), output_lines(arguments.jax, source.replace(LINE, "")), strict=True
+        )
         for on_rune, on_jax in pairs:
             print(f"    rune  {on_rune}\n    jax   {on_jax}")
 

@@ -75,6 +75,11 @@ def unary(row: Row) -> Unary:
     def function(x: ArrayLike) -> Array:
         return row.rule(value(row.name, x))
 
+    return _documented_unary(function, row)
+
+
+def _documented_unary(function: docstrings.Function, row: Row) -> docstrings.Function:
+    """The function, with a docstring from its row of the table."""
     facts = docstrings.elementwise(row.takes, "DtypeError for other dtypes")
     return docstrings.documented_row(function, row.name, row, facts, "lax")
 
@@ -98,8 +103,7 @@ def inexact_unary(row: Row) -> Callable[..., Array]:
         refuse(row.name, accuracy=None if isinstance(accuracy, AccuracyMode) else accuracy)
         return row.rule(value(row.name, x))
 
-    facts = docstrings.elementwise(row.takes, "DtypeError for other dtypes")
-    return docstrings.documented_row(function, row.name, row, facts, "lax")
+    return _documented_unary(function, row)
 
 
 def binary(row: Row) -> Binary:

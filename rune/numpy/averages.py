@@ -60,11 +60,16 @@ def _in_floats(name: str, x: ArrayLike, dtype: DTypeLike | None) -> tuple[Any, n
     return ops.cast(x, wide(dtype_out)), dtype_out
 
 
+def _mask(name: str, where: ArrayLike, x: ArrayLike) -> Array:
+    """`where` as bools, in the shape of x."""
+    return broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
+
+
 def _masked_mean(
     name: str, x: ArrayLike, where: ArrayLike, axis: Axis, dtype: DTypeLike | None, keepdims: bool
 ) -> Array:
     x, x_dtype = _in_floats(name, x, dtype)
-    mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
+    mask = _mask(name, where, x)
     total = r.sum(ops.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
     count = r.sum(mask, axis, real_dtype(type_of(x).dtype), keepdims=keepdims)
     quotient = c.by_parts(lambda part: ops.div(part, count), total)
@@ -119,7 +124,7 @@ def _masked_var(
     mean: ArrayLike | None,
 ) -> Array:
     x, x_dtype = _in_floats(name, x, dtype)
-    mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
+    mask = _mask(name, where, x)
     centre = _masked_mean(name, x, mask, axis, None, True) if mean is None else mean
     squares = st.squared_length(ops.select(mask, apply(ops.sub, x, centre), constant(0, x)))
     total = r.sum(squares, axis, keepdims=keepdims)

@@ -40,7 +40,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     >>> rnp.poly(rnp.array([1.0, 2.0]))
     Array([ 1., -3.,  2.], f32[3], cpu:0)
     """
-    x = value("poly", _as_given(seq_of_zeros))
+    x = value("poly", _array_if_list(seq_of_zeros))
     shape = type_of(x).shape
     if rank(x) == 2 and shape[0] == shape[1] != 0:
         monic = _product(eigvals(x))
@@ -52,7 +52,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     return _product(inexact("poly", c.reshape(x, -1)))
 
 
-def _as_given(x: ArrayLike) -> ArrayLike:
+def _array_if_list(x: ArrayLike) -> ArrayLike:
     return as_array(np.asarray(x)) if isinstance(x, list | tuple) else x
 
 

@@ -59,7 +59,7 @@ def provoke(code: str, names: Mapping[str, Any] | None = None) -> Exception:
     return error.value
 
 
-def shown(error: Exception) -> str:
+def report(error: Exception) -> str:
     """The class and the message; numbers of bytes and names of devices depend on the machine."""
     message = re.sub(r"\d+ B\b", "N B", str(error))
     buffer_list = r"; largest live buffers: [^()]* \([^()]*\)(, [^()]* \([^()]*\))*"  # by other tests
@@ -70,7 +70,7 @@ def shown(error: Exception) -> str:
 
 def golden_text(calls: Sequence[tuple[str, str]], names: Mapping[str, Any] | None = None) -> str:
     """A title, the call and its error, for each (title, call)."""
-    return "\n".join(f"== {title}\n{code}\n{shown(provoke(code, names))}\n" for title, code in calls)
+    return "\n".join(f"== {title}\n{code}\n{report(provoke(code, names))}\n" for title, code in calls)
 
 
 def has_the_form_of_the_grammar(message: str) -> None:

@@ -97,7 +97,7 @@ NO_ARRAYS = frozenset(
 PROMISES = "ArgumentError if an argument is not an array"
 
 
-def told(obj: Any) -> str:
+def description(obj: Any) -> str:
     """The docstring."""
     return (inspect.getdoc(obj) or "").strip()
 
@@ -117,7 +117,7 @@ HANDLES = (rune.debug.Profile, rune.tree.Partial)
 
 @pytest.mark.parametrize("place", ROOMS)
 def test_every_public_docstring_begins_with_a_summary(place: str):
-    summaries = [(n, told(f).split("\n\n")[0]) for n, f in EVERY if n.rpartition(".")[0] == place]
+    summaries = [(n, description(f).split("\n\n")[0]) for n, f in EVERY if n.rpartition(".")[0] == place]
 
     assert [name for name, first in summaries if not first or len(first) > 400 or ">>>" in first] == []
 
@@ -126,20 +126,20 @@ def test_every_public_docstring_begins_with_a_summary(place: str):
 def test_every_public_name_shows_an_example(place: str):
     functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
 
-    assert [name for name, obj in functions if ">>>" not in told(obj)] == []
+    assert [name for name, obj in functions if ">>>" not in description(obj)] == []
 
 
 @pytest.mark.parametrize("place", ROOMS)
 def test_every_public_callable_documents_its_errors(place: str):
     functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
 
-    assert [name for name, obj in functions if not re.search(r"[Ee]rrors?\b", told(obj))] == []
+    assert [name for name, obj in functions if not re.search(r"[Ee]rrors?\b", description(obj))] == []
 
 
 @pytest.mark.parametrize("place", [room for room in ROOMS if room not in OF_TREES])
 def test_every_public_name_that_takes_or_returns_arrays_documents_their_shapes_or_types(place: str):
     functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
-    silent = [n for n, f in functions if not re.search(r"\b(Shapes?|Types?):", told(f))]
+    silent = [n for n, f in functions if not re.search(r"\b(Shapes?|Types?):", description(f))]
 
     assert [n for n in silent if n.rpartition(".")[2] not in NO_ARRAYS] == []
 
@@ -149,11 +149,11 @@ def test_every_public_algorithm_cites_its_source(place: str):
     functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
     algorithms = [(n, f) for n, f in functions if n.rpartition(".")[2] not in DEFINITIONS]
 
-    assert [name for name, obj in algorithms if not re.search(r"Sources?:", told(obj))] == []
+    assert [name for name, obj in algorithms if not re.search(r"Sources?:", description(obj))] == []
 
 
 def test_every_error_that_a_docstring_names_is_one():
-    mentions = {(n, e) for n, f in EVERY for e in re.findall(r"\b[A-Z]\w*Error\b", told(f))}
+    mentions = {(n, e) for n, f in EVERY for e in re.findall(r"\b[A-Z]\w*Error\b", description(f))}
     known = {*vars(errors), *vars(builtins), *vars(rune.checkify), "LinAlgError", "ComplexWarning"}
 
     assert sorted((n, e) for n, e in mentions if e not in known) == []
@@ -172,7 +172,7 @@ def of_text(function: Any) -> BaseException | None:
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [(n, f) for n, f in EVERY if PROMISES in told(f) and callable(f)],
+    [(n, f) for n, f in EVERY if PROMISES in description(f) and callable(f)],
     ids=lambda v: v if isinstance(v, str) else "",
 )
 def test_a_docstring_that_promises_an_error_for_a_text_keeps_its_promise(name: str, function: Any):
@@ -190,17 +190,17 @@ FIELDS = {"place", "type"}
 
 
 def test_every_method_and_attribute_of_an_array_says_what_it_is():
-    assert [n for n in METHODS if n not in FIELDS and not told(getattr(Array, n))] == []
+    assert [n for n in METHODS if n not in FIELDS and not description(getattr(Array, n))] == []
 
 
 def test_every_array_method_that_forwards_to_rune_numpy_names_an_existing_function():
-    references = {n: re.findall(r"`rune\.numpy\.(\w+)`", told(getattr(Array, n))) for n in METHODS}
+    references = {n: re.findall(r"`rune\.numpy\.(\w+)`", description(getattr(Array, n))) for n in METHODS}
 
     assert [(n, f) for n, obj in references.items() for f in obj if not hasattr(rnp, f)] == []
 
 
 def test_every_update_by_at_shows_an_example():
-    bare = [n for n in UPDATES if ">>>" not in told(getattr(type(rnp.zeros(1).at[0]), n))]
+    bare = [n for n in UPDATES if ">>>" not in description(getattr(type(rnp.zeros(1).at[0]), n))]
 
     assert bare == []
 
@@ -212,7 +212,7 @@ def test_every_update_by_at_shows_an_example():
 FLOAT = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 
 
-def shown(obj: Any) -> Any:
+def holder(obj: Any) -> Any:
     """The object that holds the docstring of a public object: itself, its wrapped function, or its
     class."""
     if inspect.isfunction(obj) or inspect.isclass(obj):
@@ -224,7 +224,7 @@ def of_public_names() -> Iterator[doctest.DocTest]:
     """The examples of public names: functions made from tables are in no module for doctest."""
     finder = doctest.DocTestFinder(recurse=False)
     for name, public in EVERY:
-        obj = shown(public)
+        obj = holder(public)
         yield from finder.find(obj, name, globs=dict(vars(sys.modules[obj.__module__])))
 
 

@@ -101,11 +101,11 @@ def test_generators_of_xla_are_refused_by_name(name: str):
 
 
 def test_a_user_defined_type_for_traces_is_refused_at_registration():
-    class Mine: ...
+    class UserType: ...
 
     hijax, xla = import_module("jax.experimental.hijax"), import_module("jax.interpreters.xla")
 
-    with pytest.raises(ArgumentError, match="register_hitype: cannot register Mine"):
-        hijax.register_hitype(Mine, lambda x: None)
-    with pytest.raises(ArgumentError, match="array_classes: cannot enter Mine"):
-        xla.canonicalize_dtype_handlers[Mine] = lambda x: x
+    with pytest.raises(ArgumentError, match="register_hitype: cannot register UserType"):
+        hijax.register_hitype(UserType, lambda x: None)
+    with pytest.raises(ArgumentError, match="array_classes: cannot enter UserType"):
+        xla.canonicalize_dtype_handlers[UserType] = lambda x: x

@@ -49,9 +49,9 @@ def test_a_notebook_and_a_prompt_show_the_text():
     assert repr(report) == str(report) == "rune 1\n\ncompiled kernels  switched off"
 
 
-def missing(monkeypatch: pytest.MonkeyPatch, why: str) -> str:
+def missing(monkeypatch: pytest.MonkeyPatch, reason: str) -> str:
     """The text where OpenCL is all there could be, and is not."""
-    monkeypatch.setattr(backends, "missing", lambda: {"opencl": why})
+    monkeypatch.setattr(backends, "missing", lambda: {"opencl": reason})
     monkeypatch.setattr(backends, "devices", lambda: ())
     return str(doctor.doctor())
 
@@ -137,9 +137,9 @@ SAID = {
 
 @pytest.mark.parametrize("case", SAID)
 def test_a_command_is_printed_once(case: str, monkeypatch: pytest.MonkeyPatch):
-    name, is_installed, why, golden = SAID[case]
+    name, is_installed, reason, golden = SAID[case]
     monkeypatch.setattr(doctor, "_version", lambda name: f"{name} 1.0" if is_installed else None)
-    monkeypatch.setattr(backends, "missing", lambda: {name: why})
+    monkeypatch.setattr(backends, "missing", lambda: {name: reason})
     monkeypatch.setattr(backends, "devices", lambda: ())
     _, executor, _ = str(doctor.doctor()).split("\n\n")
     assert executor == inspect.cleandoc(golden)

@@ -24,8 +24,8 @@ rng = np.random.default_rng(0)
 
 @pytest.fixture
 def device() -> reference.ReferenceBackend:
-    targets, why = reference.probe()
-    assert why is None
+    targets, reason = reference.probe()
+    assert reason is None
     return reference.open_device(targets[0])
 
 

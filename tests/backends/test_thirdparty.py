@@ -160,7 +160,7 @@ def test_broken_backends_leave_the_others_as_they_are(listed: Any):
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "reason"),
     [
         ("absent", "no_such_module fails (ModuleNotFoundError: No module named 'no_such_module')"),
         ("crashing", "crashing fails (OSError: libabacus.so is missing)"),
@@ -171,5 +171,5 @@ def test_broken_backends_leave_the_others_as_they_are(listed: Any):
         ("cpu of another_cpu", "another backend has the name cpu"),
     ],
 )
-def test_a_broken_backend_is_listed_with_a_reason(listed: Any, name: str, why: str):
-    assert listed[1][name] == why
+def test_a_broken_backend_is_listed_with_a_reason(listed: Any, name: str, reason: str):
+    assert listed[1][name] == reason

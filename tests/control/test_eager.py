@@ -60,7 +60,7 @@ def own_pullback(x: Any, factor: Any) -> Any:
 own_pullback.defvjp(lambda x, f: (own_pullback(x, f), f), lambda f, ct: (ct * f, None))
 
 
-def _shown(x: Any) -> Any:
+def _print(x: Any) -> Any:
     rune.debug.print("{:.1f}", x)
     return x
 
@@ -73,7 +73,7 @@ BODIES: dict[str, Any] = {
     "custom_jvp": own_slope,
     "custom_vjp": lambda x: own_pullback(x, 2.0),
     "checkpoint": rune.checkpoint(rnp.sin, policy=rune.checkpoint_policies.save_only_these_names("a")),
-    "debug.print": _shown,
+    "debug.print": _print,
     "pure_callback": _called,
 }
 

@@ -92,12 +92,12 @@ def test_a_named_value_in_the_body_of_a_scan_is_stacked_and_nothing_else(policy:
 
 
 def test_a_named_value_in_branches_is_kept_in_one_slot():
-    def kept(policy: str) -> list[str]:
+    def saved_types(policy: str) -> list[str]:
         checkpoint = rune.checkpoint(lambda x: branching(x, W).sum(), policy=POLICIES[policy])
         return sorted(residuals(checkpoint, X))
 
-    assert kept("nothing") == ["f32[3]", "f32[4,3]"]
-    assert kept("keep") == ["f32[3]", "f32[4,3]", "f32[4,3]"]
+    assert saved_types("nothing") == ["f32[3]", "f32[4,3]"]
+    assert saved_types("keep") == ["f32[3]", "f32[4,3]", "f32[4,3]"]
 
 
 def test_a_named_value_in_an_inner_loop_is_stacked_over_both():

@@ -58,7 +58,7 @@ def traced(function: Function) -> Program:
     return rune.make_program(function)(rnp.ones(3))
 
 
-def held(equation: Equation) -> list[Program]:
+def inner_programs(equation: Equation) -> list[Program]:
     """The programs among the parameters, whatever their names."""
     values = [v if isinstance(v, tuple) else (v,) for v in equation.params.values()]
     return [p for items in values for p in items if isinstance(p, Program)]
@@ -67,7 +67,7 @@ def held(equation: Equation) -> list[Program]:
 def equations(program: Program) -> Iterator[Equation]:
     for equation in program.equations:
         yield equation
-        for inner in held(equation):
+        for inner in inner_programs(equation):
             yield from equations(inner)
 
 
@@ -82,9 +82,9 @@ def _fits(call: Calls) -> bool:
 
 def checked(program: Program) -> list[Equation]:
     """The equations that hold programs, after a comparison of each with its calls."""
-    holders = [e for e in equations(program) if held(e)]
+    holders = [e for e in equations(program) if inner_programs(e)]
     for equation in holders:
-        assert set(subprograms(equation)) == set(held(equation))
+        assert set(subprograms(equation)) == set(inner_programs(equation))
         assert all(map(_fits, equation_calls(equation)))
     return holders
 

@@ -30,12 +30,12 @@ def test_answers_about_a_program_are_cached(
     program = rune.make_program(nested(5))(1.0)
     answer, looks = ask(program), list[Equation]()
 
-    def seen(equation: Equation) -> tuple[Program, ...]:
+    def recorded_subprograms(equation: Equation) -> tuple[Program, ...]:
         looks.append(equation)
         return subprograms(equation)
 
     subprograms = room.subprograms
-    monkeypatch.setattr(room, "subprograms", seen)
+    monkeypatch.setattr(room, "subprograms", recorded_subprograms)
 
     assert ask(program) == answer
     assert looks == []

@@ -54,9 +54,9 @@ def why_not() -> str | None:
 
 def install() -> None:
     """From now on rune finds the device. Errors: RuntimeError where it cannot be built."""
-    why = why_not()
-    if why is not None:
-        raise RuntimeError(why)
+    reason = why_not()
+    if reason is not None:
+        raise RuntimeError(reason)
     # What asks for libcuda.so.1 later gets what is loaded under that name already.
     ctypes.CDLL(str(_driver()), ctypes.RTLD_GLOBAL)
     cuda.compile_source = compile_source

@@ -17,7 +17,7 @@ from scipy.optimize import approx_fprime
 
 import rune
 from tests.support.close import near, same
-from tests.support.told import shown_output, words
+from tests.support.program_pages import shown_output, words
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 

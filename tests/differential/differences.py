@@ -51,12 +51,13 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "scipy: ndimage.* @ hard *: gives *",
         "scipy: stats.sem* @ hard *: gives *",
     ),
-    "Integers wrap in sums, and a number beyond the ends of a dtype is cast, in another order.": (
+    "Where integers wrap in a sum, or numbers beyond the range of a dtype are cast to it, the result "
+    "depends on the order of steps, which is not JAX's.": (
         "numpy: mean as integers @ hard *",
         "numpy: unwrap integers @ hard *",
         "numpy: pad * @ i8: value: gives *",
     ),
-    "Denormals are numbers, as in NumPy; XLA flushes them to zero, as `flush_denormals=True` does.": (
+    "Denormals are numbers, as in NumPy; XLA flushes them to zero, as `flush_denormals=True` does here.": (
         "numpy: float_power @ i8: *",
     ),
     "Outside of a function's domain its derivative is NaN, as its value is.": (
@@ -105,11 +106,11 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: folds of what is no NaN* @ hard *: [jv]*",
         "numpy: histogram of edges @ hard *",
     ),
-    "The derivatives of `cumlogsumexp` are the weights of a softmax, next to infinities too.": (
+    "The derivatives of `cumlogsumexp` are the weights of a softmax, beside infinities too.": (
         "lax: cumlogsumexp @ hard *: [jv]*",
     ),
-    "At NaN the derivative of `relu` is that of a line: it is one choice.": ("nn: relu @ hard *: [jv]*",),
-    "The derivative of `ldexp` is the power of two, also of an infinity.": ("numpy: ldexp @ hard *: [jv]*",),
+    "At NaN the derivative of `relu` is 1, where JAX has 0; either is a convention.": ("nn: relu @ hard *: [jv]*",),
+    "The derivative of `ldexp` is the power of two, at infinities too.": ("numpy: ldexp @ hard *: [jv]*",),
     "The derivative of the sign of a complex number is that of z / |z|, where JAX has 0.": (
         "numpy: sign (2) @ *: [jv]*",
     ),
@@ -137,10 +138,10 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: digitize* @ c64: *: raises DtypeError",
         "numpy: cov weighted* @ c64: *: raises DtypeError",
     ),
-    "A Python number that the dtype cannot hold is refused: -1 among unsigned integers.": (
+    "A Python number that the dtype cannot hold is refused, such as -1 beside unsigned integers.": (
         "numpy: * @ u32: value: raises OverflowError",
     ),
-    "A number has no axis, where JAX takes it for a vector of one.": (
+    "A number has no axis: functions that need one refuse it, where JAX takes it for a vector of one element.": (
         "numpy: * @ python: value: raises *Error",
         "scipy: linalg.fiedler_companion* @ python: value: has the shape (0,), not (0, 0)",
     ),
@@ -177,13 +178,13 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "scipy: stats.rankdata* @ *: value: has the dtype *",
         "scipy: linalg.*pascal* @ f32: *",
     ),
-    "Sums of bools by `reduceat` are counts, a norm of integers is a float, and the polynomial of "
-    "a real matrix is real, as in NumPy.": (
+    "`add.reduceat` of bools counts, a norm of integers is a float, and the polynomial of a real matrix is "
+    "real, as in NumPy.": (
         "numpy: add.reduceat @ bool: *",
         "numpy: linalg.vector_norm @ [iub]*: value: has the dtype float32*",
         "numpy: poly of a matrix @ *: has the dtype *",
     ),
-    "Sums and products of integers of 8 and 16 bits have 32, running ones too, as in NumPy and the "
+    "Sums and products of integers of 8 and 16 bits, running ones too, have 32 bits, as in NumPy and the "
     "array API standard, so that they do not overflow at once.": (
         "numpy: *cum* @ i8: value: has the dtype int32, not int8",
         "numpy: *.accumulate @ i8: value: has the dtype int32, not int8",

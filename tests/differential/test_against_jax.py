@@ -51,7 +51,7 @@ def _call(case: Case) -> Callable[..., Any]:
     return lambda *operands: case.call(case.ours, *operands)
 
 
-def _taken(case: Case, share: int) -> Iterator[tuple[str, Answer, Sequence[Any], str]]:
+def _sampled_answers(case: Case, share: int) -> Iterator[tuple[str, Answer, Sequence[Any], str]]:
     """The names of stored answers, the answers, the operands, and the way of calling."""
     answers_of_jax = _stored(case.module)
     for variant, operands, way in tried(case):
@@ -63,7 +63,7 @@ def _taken(case: Case, share: int) -> Iterator[tuple[str, Answer, Sequence[Any],
 def _differences(case: Case) -> list[str]:
     """How eager calls differ from JAX."""
     call, lines = _call(case), []
-    for name, expected, operands, way in _taken(case, SHARE):
+    for name, expected, operands, way in _sampled_answers(case, SHARE):
         actual = _ask(WAYS[way], call, operands)
         how = difference(expected, actual, case.slack, _unit(name))
         if how:
@@ -95,7 +95,7 @@ def test_compiled_answers_are_those_of_jax(module: str):
         if case.static:
             continue
         program = rune.jit(_call(case))
-        for name, expected, operands, way in _taken(case, COMPILED):
+        for name, expected, operands, way in _sampled_answers(case, COMPILED):
             actual = _ask(WAYS[way], program, operands)
             how = difference(expected, actual, case.slack, _unit(name))
             if how and not reason(f"{case.module}: {name}: {how}"):

@@ -43,7 +43,7 @@ def line() -> Mesh:
     return make_mesh((len(distributed.devices()),), ("d",))
 
 
-def whole(array: Any) -> np.ndarray:
+def full_array(array: Any) -> np.ndarray:
     """All of an array, wherever its blocks are."""
     return np.asarray(array if array.is_fully_addressable else distributed.process_allgather(array))
 
@@ -65,8 +65,8 @@ def _require_stored(name: str, programs: dict[str, Program], is_checked: bool, v
     lib = SimpleNamespace(**{**vars(library(is_checked)), "pmap": everywhere})
     for number, ours in enumerate(programs[name](lib)):
         expected = vectors[f"{name} {number}"]
-        np.testing.assert_allclose(whole(ours), expected, rtol=2e-5, atol=2e-5, err_msg=f"{name}: result {number}")
-        assert whole(ours).dtype == expected.dtype
+        np.testing.assert_allclose(full_array(ours), expected, rtol=2e-5, atol=2e-5, err_msg=f"{name}: result {number}")
+        assert full_array(ours).dtype == expected.dtype
 
 
 def stored() -> None:
@@ -93,7 +93,7 @@ def sums() -> None:
         level = list(x)
         while len(level) > 1:
             level = [a + b for a, b in zip(level[::2], level[1::2], strict=False)] + level[len(level) // 2 * 2 :]
-        np.testing.assert_array_equal(whole(f(x))[0], level[0])
+        np.testing.assert_array_equal(full_array(f(x))[0], level[0])
 
 
 def operands() -> None:
@@ -113,8 +113,8 @@ def operands() -> None:
     xs, ns = x, n
     for _ in range(3):
         xs, ns = xs.mean(0, keepdims=True) + x, np.broadcast_to(ns.sum(0, keepdims=True) // 2, n.shape)
-    np.testing.assert_allclose(whole(last["x"]), xs, rtol=1e-5)
-    np.testing.assert_array_equal(whole(last["n"]), ns)
+    np.testing.assert_allclose(full_array(last["x"]), xs, rtol=1e-5)
+    np.testing.assert_array_equal(full_array(last["n"]), ns)
     assert sums.shape == (3 * devices,)
 
 
@@ -127,15 +127,15 @@ def arrays() -> None:
     assert not y.is_fully_addressable
     assert [s.device.is_local for s in y.global_shards] == [d.is_local for d in devices]
     assert "several processes" in repr(y) == str(y)
-    np.testing.assert_allclose(whole(rnp.sin(y) * 2 + y), np.sin(x) * 2 + x, rtol=1e-6)
+    np.testing.assert_allclose(full_array(rnp.sin(y) * 2 + y), np.sin(x) * 2 + x, rtol=1e-6)
     np.testing.assert_allclose(y.sum(axis=0), x.sum(axis=0), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(float((y @ y.T).trace()), np.trace(x @ x.T), rtol=1e-4)
     by_columns = rune.device_put(y, columns)
     assert by_columns.sharding == columns
-    np.testing.assert_array_equal(whole(by_columns), x)
+    np.testing.assert_array_equal(full_array(by_columns), x)
     np.testing.assert_array_equal(rune.device_put(y, "cpu:0"), x)
     other = Mesh(devices[::-1], "z")
-    np.testing.assert_array_equal(whole(rune.device_put(y, NamedSharding(other, P("z")))), x)
+    np.testing.assert_array_equal(full_array(rune.device_put(y, NamedSharding(other, P("z")))), x)
     for block in y.addressable_shards:
         np.testing.assert_array_equal(block.data, x[block.index])
     assert "process_allgather" in refused(DistributedError, lambda: y.numpy())
@@ -154,12 +154,12 @@ def made_of_parts() -> None:
     share = x[first : first + 3 * sum(d.is_local for d in distributed.devices())]
     for shape in (None, x.shape, (None, 2)):
         y = rune.make_array_from_process_local_data(rows, share, shape)
-        np.testing.assert_array_equal(whole(y), x)
+        np.testing.assert_array_equal(full_array(y), x)
     np.testing.assert_array_equal(rune.make_array_from_process_local_data(copies, x), x)
-    np.testing.assert_array_equal(whole(rune.make_array_from_process_local_data(rows, x, x.shape)), x)
+    np.testing.assert_array_equal(full_array(rune.make_array_from_process_local_data(rows, x, x.shape)), x)
     blocks = []
     z = rune.make_array_from_callback(x.shape, rows, lambda block: blocks.append(block) or x[block])
-    np.testing.assert_array_equal(whole(z), x)
+    np.testing.assert_array_equal(full_array(z), x)
     assert len(blocks) == len(z.addressable_shards) < devices or count == 1
     assert "rows along axis 0 in this process" in refused(
         ShapeError, lambda: rune.make_array_from_process_local_data(rows, share, (2, 2))
@@ -175,7 +175,7 @@ def batches() -> None:
     shares = data.arrays(x).shuffle(0).shard().batch(size // count)
     for number, batch in enumerate(shares.prefetch(NamedSharding(line(), P("d")))):
         parts = [data.arrays(x).shuffle(0).shard(n, count).batch(size // count)[number] for n in range(count)]
-        np.testing.assert_array_equal(whole(batch), np.concatenate(parts))
+        np.testing.assert_array_equal(full_array(batch), np.concatenate(parts))
 
 
 def training() -> None:
@@ -251,7 +251,7 @@ def checkpoints() -> None:
         columns = NamedSharding(line(), P(None, "d"))
         copy = distributed.load_checkpoint(folder, tree, {"x": columns, "half": None, "here": None})
         assert copy["x"].sharding == columns
-        np.testing.assert_array_equal(whole(copy["x"]), x)
+        np.testing.assert_array_equal(full_array(copy["x"]), x)
         np.testing.assert_array_equal(distributed.load_checkpoint(folder, tree, "cpu")["x"], x)
         np.testing.assert_array_equal(copy["here"], [0, 1, 2])
         distributed.sync_global_devices("all have read")

@@ -18,7 +18,7 @@ import rune.numpy as rnp
 from rune.exporting.source import Folder
 from tests import cuda_emulator
 from tests.exporting.test_open_sizes import joined
-from tests.exporting.test_source import CASES, X, loops, moved
+from tests.exporting.test_source import CASES, X, loops, rearrangements
 from tests.support.sampling import IS_WHOLE
 
 needs_gxx = pytest.mark.skipif(cuda_emulator.why_not() is not None, reason=str(cuda_emulator.why_not()))
@@ -59,7 +59,7 @@ def moments(x: Any) -> Any:
 
 
 def together(x: Any, i: Any) -> Any:
-    return (*moments(x), *loops(x, i), *moved(x))
+    return (*moments(x), *loops(x, i), *rearrangements(x))
 
 
 # One folder has most of what there is, as g++ needs seconds for each.

@@ -67,7 +67,7 @@ def linear(a: Any) -> Any:
     return rnp.linalg.cholesky(spd), rnp.linalg.solve(spd, a), rnp.linalg.eigvalsh(spd), rnp.linalg.det(spd)
 
 
-def moved(x: Any) -> Any:
+def rearrangements(x: Any) -> Any:
     y = x.at[rnp.array([0, 4, 0])].add(x[:3])
     return y, rnp.pad(x, 1)[::2], rune.lax.conv(x[None, None], W[None, None], (1, 1), "SAME"), x.T.reshape(-1), x[1:1]
 
@@ -82,7 +82,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (loops, (X, 5)),
     (dtypes_of_all_kinds, (X,)),
     (linear, (X,)),
-    (moved, (X,)),
+    (rearrangements, (X,)),
     (wide, (X,)),
     (lambda x: x, (X,)),
     (lambda: rnp.arange(3.0), ()),
@@ -145,7 +145,7 @@ def test_wrong_results_are_reported(tmp_path: Path):
 
 @needs_cc
 def test_the_c_of_a_folder_is_without_undefined_behaviour(tmp_path: Path):
-    folder = rune.export.source(lambda x: (*dense(x), *moved(x)), name="clean")(X)
+    folder = rune.export.source(lambda x: (*dense(x), *rearrangements(x)), name="clean")(X)
 
     run = sanitized(folder, tmp_path)
 

@@ -199,7 +199,7 @@ def test_help_of_what_does_not_say_how_it_is_called_shows_its_name():
 @ways
 @pytest.mark.parametrize("rules", [{"expand": blended}, {"types": lambda x, y, *, weight=0.5: x, "meaning": blended}])
 @pytest.mark.parametrize(
-    ("args", "params", "why"),
+    ("args", "params", "reason"),
     [
         ((1.0,), {}, "blend: cannot be called with 1 operand .*'y'"),
         ((), {"weight": 1.0}, "blend: cannot be called with 0 operands, weight .*'x'"),
@@ -208,10 +208,10 @@ def test_help_of_what_does_not_say_how_it_is_called_shows_its_name():
     ],
 )
 def test_a_call_that_its_rules_do_not_take_is_an_error_that_shows_them(
-    way: Any, rules: Any, args: Any, params: Any, why: str
+    way: Any, rules: Any, args: Any, params: Any, reason: str
 ):
     blend = extend.primitive("blend", **rules)
-    with pytest.raises(ArgumentError, match=why) as error:
+    with pytest.raises(ArgumentError, match=reason) as error:
         way(lambda: blend(*args, **params))()
 
     assert str(error.value.hint).startswith("it is blend(x")

@@ -232,11 +232,11 @@ BAD = {
 
 
 @devices
-@pytest.mark.parametrize(("launch", "sizes", "why"), BAD.values(), ids=[*BAD])
-def test_an_invalid_launch_is_refused(device: str, launch: Any, sizes: Any, why: str):
+@pytest.mark.parametrize(("launch", "sizes", "reason"), BAD.values(), ids=[*BAD])
+def test_an_invalid_launch_is_refused(device: str, launch: Any, sizes: Any, reason: str):
     op = extend.primitive("bad", types=lambda x: x, sources=sources(SCALE, "scale", launch, lambda x: sizes))
 
-    with pytest.raises(ArgumentError, match=why):
+    with pytest.raises(ArgumentError, match=reason):
         rune.jit(op, device=device)(np.ones(3, np.float32))
 
 

@@ -337,6 +337,6 @@ def find(name: str, seconds: float, first: int = 0, ways: Sequence[Way] = WAYS) 
             failure = trial(seed, candidates)
             if failure is not None:
                 seconds_of_search, lines = time.monotonic() - begin, str(failure.error).splitlines()
-                why = f"{type(failure.error).__name__} {lines[0][:80] if lines else ''}"
-                return Discovery(seed - first + 1, seconds_of_search, failure.way.name, why)
+                reason = f"{type(failure.error).__name__} {lines[0][:80] if lines else ''}"
+                return Discovery(seed - first + 1, seconds_of_search, failure.way.name, reason)
     raise AssertionError

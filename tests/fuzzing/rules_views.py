@@ -185,7 +185,7 @@ def _positions(m: Maker, x: str, axis: int) -> str | None:
     return f"rnp.array({places})"
 
 
-def taken(m: Maker) -> Made:
+def take(m: Maker) -> Made:
     x = m.pick(1, most=3)
     axis = m.below(len(m.shape(x))) if x else 0
     at = _positions(m, x, axis) if x else None
@@ -275,7 +275,7 @@ POLYMORPHIC: tuple[Rule, ...] = (
     joined,
     repeated,
     parted,
-    taken,
+    take,
     taken_along,
     updated_slice,
 )

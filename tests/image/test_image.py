@@ -76,10 +76,10 @@ def test_resizing_has_its_derivatives(method: str):
 def test_moving_has_derivatives_in_scale_and_translation():
     x = rnp.asarray(image((9,)), rnp.float64)
 
-    def moved(scale: rune.Array, translation: rune.Array) -> rune.Array:
+    def scaled_image(scale: rune.Array, translation: rune.Array) -> rune.Array:
         return scale_and_translate(x, (11,), (0,), scale, translation, "cubic", antialias=False)
 
-    check_grads(moved, (rnp.array([1.3], rnp.float64), rnp.array([0.2], rnp.float64)), order=2, eps=1e-6)
+    check_grads(scaled_image, (rnp.array([1.3], rnp.float64), rnp.array([0.2], rnp.float64)), order=2, eps=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "complex64"])

@@ -44,7 +44,7 @@ WHY = "f64: other polynomials, sums in another order"
 on_every_device = pytest.mark.parametrize("device", IN_F64)
 
 
-def taken(candidates: Sequence[Sample], device: str) -> Sequence[Sample]:
+def selection(candidates: Sequence[Sample], device: str) -> Sequence[Sample]:
     """The first sample, of which each operation is compiled, and on the reference some others."""
     if os.environ.get("RUNE_TEST_PROFILE") == "thorough":
         return candidates
@@ -104,7 +104,7 @@ DERIVED = one_in(60, list(EVERY))
 @pytest.mark.parametrize(("name", "device", "transformation"), DERIVED)
 def test_a_derivative_on_a_device_is_the_derivative_on_the_cpu(name: str, device: str, transformation: str):
     primitive, derivative = ops.BY_NAME[name], TRANSFORMATIONS[transformation]
-    for sample in taken(fitting(differentiable(primitive), transformation), device):
+    for sample in selection(fitting(differentiable(primitive), transformation), device):
         case = Case.of(sample)
 
         result = derivative(case.on(device))
@@ -128,7 +128,7 @@ def wide(primitive: Primitive) -> list[Sample]:
 @on_every_device
 @pytest.mark.parametrize("primitive", ops.PRIMITIVES, ids=lambda p: p.name)
 def test_lanes_on_a_device_are_the_lanes_on_the_cpu(primitive: Primitive, device: str):
-    for sample in taken(wide(primitive), device):
+    for sample in selection(wide(primitive), device):
         for lead in range(len(sample.operands)):
             has_lanes = tuple(i == lead for i in range(len(sample.operands)))
             values = lanes_of(sample, has_lanes)

@@ -58,13 +58,13 @@ signatures, so it is complete. An argument that is not taken is an error; none i
 def listed_arguments() -> str:
     """The rows of arguments that JAX's functions take and rune's do not."""
     rows = [
-        f"| {shown(names)} | {shown(argument_names.replace(' ', ', '))} | {instead} |"
+        f"| {code_spans(names)} | {code_spans(argument_names.replace(' ', ', '))} | {instead} |"
         for names, (argument_names, instead) in ARGUMENTS.items()
     ]
     return HEADING + "\n".join(rows)
 
 
-def shown(names: str) -> str:
+def code_spans(names: str) -> str:
     """Names with commas between them, as code."""
     return ", ".join(f"`{n}`" for n in names.split(", "))
 

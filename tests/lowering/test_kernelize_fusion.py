@@ -271,13 +271,13 @@ def test_explain_gives_reasons_for_kernels_that_are_not_fused():
     def scan(x):
         return ops.neg(ops.cumsum(x, axis=0, reverse=False))
 
-    def whole(x):
+    def share_of_total(x):
         total = ops.reduce_sum(x, axes=(0, 1))
         return ops.div(x, ops.broadcast(total, shape=x.type.shape, axes=()))
 
     assert reasons(dots, f32(64, 64), f32(64, 64)) == {"a dot takes no second reduction"}
     assert reasons(scan, f32(64, 64)) == {"a scan, scatter or window update is a kernel of its own"}
-    assert reasons(whole, f32(64, 256)) == {"too little would run in parallel (1 points)"}
+    assert reasons(share_of_total, f32(64, 256)) == {"too little would run in parallel (1 points)"}
     assert reasons(models.linear, f32(64, 64), f32(64, 64), f32(64), device=WITH_DOT) == {"a library routine"}
 
 

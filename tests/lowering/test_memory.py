@@ -276,7 +276,7 @@ def two_dots() -> Any:
     return lower(program_of(function, f32(64, 64), f32(64, 64)), WITH_DOT)
 
 
-def moved(plan: Any, number: int, offset: int) -> Any:
+def plan_with_offset(plan: Any, number: int, offset: int) -> Any:
     """The plan with the arena slots of one step's results moved."""
     step = plan.steps[number]
     outputs = tuple(replace(s, offset=offset) for s in step.outputs)
@@ -293,7 +293,7 @@ def test_check_finds_two_live_values_on_the_same_bytes():
     first = plan.steps[0].outputs[0].offset
 
     with pytest.raises(CheckError, match="cannot keep arena"):
-        check_overlap(moved(plan, 1, first + 64))
+        check_overlap(plan_with_offset(plan, 1, first + 64))
 
 
 def test_an_unread_output_of_a_call_is_dead_after_it():

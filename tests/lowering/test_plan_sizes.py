@@ -67,7 +67,7 @@ def test_every_source_is_read_back(shapes: list[tuple]):
 
 
 @pytest.mark.parametrize(
-    ("source", "why"),
+    ("source", "reason"),
     [
         (SizeSource("n", 1, 0, 1, 9), "there is no argument 1"),
         (SizeSource("n", 0, 2, 1, 9), "argument 0 has no axis 2"),
@@ -78,10 +78,10 @@ def test_every_source_is_read_back(shapes: list[tuple]):
         (SizeSource("n", 0, 0, 1, 9, 2 * N - N * (M + 1), M + 1), r"m, n is not known before"),
     ],
 )
-def test_a_source_that_contradicts_the_types_is_found(source: SizeSource, why: str):
+def test_a_source_that_contradicts_the_types_is_found(source: SizeSource, reason: str):
     plan = doubled((2 * N, M))
 
-    with pytest.raises(CheckError, match=f"plan f: cannot read the size n .*{why}"):
+    with pytest.raises(CheckError, match=f"plan f: cannot read the size n .*{reason}"):
         check_sizes(replace(plan, size_sources=(source, *plan.size_sources[:1])))
 
 

@@ -162,7 +162,7 @@ def _refused(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "text", "why"),
+    ("kernel", "text", "reason"),
     [
         (PRODUCT, "tile(i1=2)", "axis i1 is not one of those before the last: i0"),
         (PRODUCT, "tile(i0=2, i2=2)", "columns lie along the last axis, i1"),
@@ -217,11 +217,11 @@ def _refused(text: str) -> str:
         (PRODUCT, "rows(i0=2) tile(i0=2)", "it has squares, vectors or a tile already"),
     ],
 )
-def test_an_illegal_step_is_refused_with_the_axis_and_what_it_lacks(kernel: Kernel, text: str, why: str):
+def test_an_illegal_step_is_refused_with_the_axis_and_what_it_lacks(kernel: Kernel, text: str, reason: str):
     with pytest.raises(ArgumentError) as error:
         build(kernel, parse(text), GPU)
 
-    assert str(error.value).startswith(f"schedule: cannot apply {_refused(text)} to {kernel.name} ({why}")
+    assert str(error.value).startswith(f"schedule: cannot apply {_refused(text)} to {kernel.name} ({reason}")
 
 
 def test_two_panels_hold_whole_rounds():
@@ -233,7 +233,7 @@ STAGED = "tile(i0={}, i1={}) stage(i0={}, i1={}, j0={})"
 
 
 @pytest.mark.parametrize(
-    ("kernel", "steps", "units", "why"),
+    ("kernel", "steps", "units", "reason"),
     [
         (PRODUCT, "", "units(16, 8, 16)", "it goes with a tile and a stage"),
         (PRODUCT, STAGED.format(16, 8, 1, 1, 16), "units(16, 8, 16)", "its dot is not a sum of products of an element"),
@@ -242,22 +242,22 @@ STAGED = "tile(i0={}, i1={}) stage(i0={}, i1={}, j0={})"
         (HALVES, STAGED.format(16, 8, 1, 1, 8), "units(16, 8, 16)", "they do not divide a depth of 8"),
     ],
 )
-def test_units_are_refused_for_what_they_cannot_multiply(kernel: Kernel, steps: str, units: str, why: str):
+def test_units_are_refused_for_what_they_cannot_multiply(kernel: Kernel, steps: str, units: str, reason: str):
     with pytest.raises(ArgumentError) as error:
         build(kernel, parse(f"{steps} {units}"), GPU)
 
-    assert str(error.value).startswith(f"schedule: cannot apply {units} to {kernel.name} ({why}")
+    assert str(error.value).startswith(f"schedule: cannot apply {units} to {kernel.name} ({reason}")
 
 
 @pytest.mark.parametrize(
-    ("numbers", "why"),
+    ("numbers", "reason"),
     [
         ((16, 8, 8, 8, 16), "2048 threads are not within 2 to 1024"),
         ((64, 64, 4, 1, 64), "it needs 92160 bytes of shared memory, of 32768"),
     ],
 )
-def test_subgroups_count_as_all_of_their_threads_and_two_panels_of_each_operand(numbers: tuple[int, ...], why: str):
-    with pytest.raises(ArgumentError, match=rf"cannot apply stage.*\({why}"):
+def test_subgroups_count_as_all_of_their_threads_and_two_panels_of_each_operand(numbers: tuple[int, ...], reason: str):
+    with pytest.raises(ArgumentError, match=rf"cannot apply stage.*\({reason}"):
         build(HALVES, parse(f"{STAGED.format(*numbers)} units(16, 8, 16)"), GPU)
 
 

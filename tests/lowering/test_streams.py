@@ -436,7 +436,7 @@ def test_streams_are_read_back_from_text():
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "reason"),
     [
         (lambda s: replace(s, peak=None), "is not a"),
         (lambda s: replace(s, sums=(replace(s.sums[0], degree=-1),)), "has degree -1"),
@@ -444,11 +444,11 @@ def test_streams_are_read_back_from_text():
         (lambda s: replace(s, sums=(*s.sums, s.sums[0])), "bound already"),
     ],
 )
-def test_check_refuses(change: Callable[[Stream], Stream], why: str):
+def test_check_refuses(change: Callable[[Stream], Stream], reason: str):
     kernel = example()
     body = tuple(change(s) if isinstance(s, Stream) else s for s in kernel.body)
 
-    with pytest.raises(CheckError, match=why):
+    with pytest.raises(CheckError, match=reason):
         check_kernel(replace(kernel, body=body))
 
 

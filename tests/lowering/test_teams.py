@@ -170,7 +170,7 @@ def _ahead(stmt: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("steps", "units", "why"),
+    ("steps", "units", "reason"),
     [
         ("tile(i0=96, i1=64) stage(i0=1, i1=1, j0=64)", "units(64, 8, 16, buffers=4)", "a tile has 64, 128, ... rows"),
         ("tile(i0=64, i1=32) stage(i0=1, i1=1, j0=64)", "units(64, 8, 16, buffers=4)", "a tile has 64, 128, ... rows"),
@@ -184,13 +184,13 @@ def _ahead(stmt: Any) -> Any:
         ("tile(i0=64, i1=64) stage(i0=1, i1=1, j0=64)", "units(64, 16, 16, buffers=4)", "the only ones are"),
     ],
 )
-def test_teams_are_refused_for_what_they_cannot_multiply(steps: str, units: str, why: str):
+def test_teams_are_refused_for_what_they_cannot_multiply(steps: str, units: str, reason: str):
     kernel = kernel_of(dot(AB), of(dtypes.bf16, 64, 128), of(dtypes.bf16, 128, 64))
 
     with pytest.raises(ArgumentError) as error:
         build(kernel, parse(f"{steps} {units}"), LARGE)
 
-    assert str(error.value).startswith(f"schedule: cannot apply {units} to {kernel.name} ({why}")
+    assert str(error.value).startswith(f"schedule: cannot apply {units} to {kernel.name} ({reason}")
 
 
 def test_four_subgroups_count_as_all_of_their_threads_and_all_buffers():

@@ -59,7 +59,7 @@ OTHERS: dict[str, Call] = {
 }
 
 
-def _made(name: str, shape: tuple[int, ...], **options: Any) -> Call:
+def _initializer_call(name: str, shape: tuple[int, ...], **options: Any) -> Call:
     """An initializer's array, by the key 7 of the library that `nn` belongs to."""
 
     def call(nn: Any) -> Any:
@@ -70,10 +70,10 @@ def _made(name: str, shape: tuple[int, ...], **options: Any) -> Call:
 
 
 INITIALIZERS = {
-    "orthogonal": _made("orthogonal", (4, 3)),
-    "orthogonal wide": _made("orthogonal", (2, 5), scale=2.0),
-    "orthogonal kernel": _made("orthogonal", (3, 4, 2), column_axis=1),
-    "delta orthogonal": _made("delta_orthogonal", (3, 4, 3, 5)),
+    "orthogonal": _initializer_call("orthogonal", (4, 3)),
+    "orthogonal wide": _initializer_call("orthogonal", (2, 5), scale=2.0),
+    "orthogonal kernel": _initializer_call("orthogonal", (3, 4, 2), column_axis=1),
+    "delta orthogonal": _initializer_call("delta_orthogonal", (3, 4, 3, 5)),
 }
 CALLS = ATTENTION | OTHERS | INITIALIZERS
 SMOOTH = [name for name in ATTENTION | OTHERS if name not in ("residual", "nothing left", "sparse_sigmoid")]

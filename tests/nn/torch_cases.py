@@ -30,7 +30,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Case:
-    """ours(nn, *arrays) and theirs(F, *tensors) mean the same."""
+    """ours(nn, *arrays) and torch_call(F, *tensors) mean the same."""
 
     name: str
     ours: Callable[..., Any]
@@ -196,13 +196,13 @@ LOSSES = [
 def _ctc(label: str, **options: Any) -> Case:
     lengths, sizes = [7, 5, 2], [3, 2, 2]
 
-    def theirs(F: Any, x: Any, t: Any) -> Any:
+    def torch_call(F: Any, x: Any, t: Any) -> Any:
         return F.ctc_loss(F.log_softmax(x, -1), t.long(), lengths, sizes, **options)
 
     def ours(nn: Any, x: Any, t: Any) -> Any:
         return nn.ctc_loss(nn.log_softmax(x, -1), t, np.array(lengths), np.array(sizes), **options)
 
-    return Case(f"ctc_loss {label}", ours, theirs, (f(7, 3, 5), n(5, 3, 3, low=1)))
+    return Case(f"ctc_loss {label}", ours, torch_call, (f(7, 3, 5), n(5, 3, 3, low=1)))
 
 
 LOSSES += [_ctc(r, reduction=r) for r in REDUCTIONS]
@@ -218,13 +218,13 @@ def _cell(kind: str, label: str, gates: int, states: int, **options: Any) -> Cas
             return tuple(nn.lstm_cell(weights, x, nn.LSTMState(*state)))
         return getattr(nn, f"{kind}_cell")(weights, x, *state, **options)
 
-    def theirs(F: Any, x: Any, *operands: Any) -> Any:
+    def torch_call(F: Any, x: Any, *operands: Any) -> Any:
         state, weights = operands[:states], operands[states:]
         name = {"rnn": f"rnn_{options.get('nonlinearity', 'tanh')}"}.get(kind, kind)
         return F.cells(f"{name}_cell", x, state, weights)
 
     weights = (f(size, 3, low=-1, high=1), f(size, 4, low=-1, high=1), f(size), f(size))
-    return Case(f"{kind}_cell {label}", ours, theirs, (f(2, 3), *(f(2, 4),) * states, *weights))
+    return Case(f"{kind}_cell {label}", ours, torch_call, (f(2, 3), *(f(2, 4),) * states, *weights))
 
 
 def _layer(kind: str, gates: int, ways: int) -> Case:
@@ -240,10 +240,10 @@ def _layer(kind: str, gates: int, ways: int) -> Case:
         outputs, last = getattr(nn, kind)(layers, x)
         return (outputs, *last) if kind == "lstm" else (outputs, last)
 
-    def theirs(F: Any, x: Any, *weights: Any) -> Any:
+    def torch_call(F: Any, x: Any, *weights: Any) -> Any:
         return F.layers(kind, x, weights, ways)
 
-    return Case(f"{kind} of two layers, {ways} way(s)", ours, theirs, (f(5, 2, 3), *shapes))
+    return Case(f"{kind} of two layers, {ways} way(s)", ours, torch_call, (f(5, 2, 3), *shapes))
 
 
 CELLS = [
@@ -261,12 +261,12 @@ def _batch_norm(training: bool) -> Case:
         y, state = nn.batch_norm(x, state, scale, bias, training=training, momentum=0.3)
         return y, state.mean, state.var
 
-    def theirs(F: Any, x: Any, mean: Any, var: Any, scale: Any, bias: Any) -> Any:
+    def torch_call(F: Any, x: Any, mean: Any, var: Any, scale: Any, bias: Any) -> Any:
         running = mean.detach().clone(), var.detach().clone()  # a constant of differentiation
         return F.batch_norm(x, *running, scale, bias, training, 0.3), *running
 
     operands = (f(4, 3, 5, 2), f(3), f(3, low=0.5), f(3), f(3))
-    return Case(f"batch_norm training={training}", ours, theirs, operands)
+    return Case(f"batch_norm training={training}", ours, torch_call, operands)
 
 
 NORMS = [

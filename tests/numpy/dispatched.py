@@ -124,13 +124,13 @@ def difference(library: Any, call: Call, make: Callable[[np.ndarray], Any]) -> s
     return None
 
 
-def kept(x: np.ndarray) -> Array:
+def rune_array(x: np.ndarray) -> Array:
     """An array of the same dtype."""
     return rnp.asarray(x, x.dtype)
 
 
 def boxed(x: np.ndarray) -> Box:
-    return rnp.mutable(kept(x))
+    return rnp.mutable(rune_array(x))
 
 
 def main(name: str) -> None:
@@ -142,7 +142,7 @@ def main(name: str) -> None:
     if name == "sklearn":
         library.set_config(array_api_dispatch=True)
     table = LEARNING if name == "sklearn" else COMPUTING
-    calls = [(n, call, kept) for n, call in table.items()]
+    calls = [(n, call, rune_array) for n, call in table.items()]
     calls += [(f"boxed {n}", call, boxed) for n, call in table.items()]
     differences = {n: how for n, call, make in calls if (how := difference(library, call, make))}
     print(json.dumps([len(calls), differences]))

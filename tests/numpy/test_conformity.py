@@ -171,20 +171,20 @@ def axes(draw: Draw, x: np.ndarray) -> Any:
 
 
 def reduction(dtypes: list[str], **more: st.SearchStrategy[Any]) -> Callable[[Draw], Made]:
-    def made(draw: Draw) -> Made:
+    def arguments(draw: Draw) -> Made:
         x = one(draw, dtypes)
         options = {k: draw(s) for k, s in more.items()}
         return [x], {"axis": axes(draw, x), "keepdims": draw(st.booleans()), **options}
 
-    return made
+    return arguments
 
 
 def along(dtypes: list[str], **more: st.SearchStrategy[Any]) -> Callable[[Draw], Made]:
-    def made(draw: Draw) -> Made:
+    def arguments(draw: Draw) -> Made:
         x = one(draw, dtypes, least=1)
         return [x], {"axis": an_axis(draw, x), **{k: draw(s) for k, s in more.items()}}
 
-    return made
+    return arguments
 
 
 def plain(dtypes: list[str], least: int = 0) -> Callable[[Draw], Made]:
@@ -194,33 +194,33 @@ def plain(dtypes: list[str], least: int = 0) -> Callable[[Draw], Made]:
 def pair(dtypes: list[str]) -> Callable[[Draw], Made]:
     """Two arrays that broadcast, of dtypes that the standard promotes."""
 
-    def made(draw: Draw) -> Made:
+    def arguments(draw: Draw) -> Made:
         shapes = draw(st.sampled_from([((2, 3), (3,)), ((), (4,)), ((2, 1), (1, 3)), ((0,), (1,))]))
         kinds = draw(st.sampled_from([INTEGERS[:4], INTEGERS[4:], FLOATS, FLOATS + COMPLEX]))
         fit = [d for d in kinds if d in dtypes] or dtypes[:1]
         x, y = (values(draw, s, draw(st.sampled_from(fit))) for s in shapes)
         return [x, y], {}
 
-    return made
+    return arguments
 
 
 def of_matrices(dtypes: list[str], square: bool = False, **more: Any) -> Callable[[Draw], Made]:
-    def made(draw: Draw) -> Made:
+    def arguments(draw: Draw) -> Made:
         shape = draw(st.sampled_from([(3, 3), (2, 3, 3)] if square else [(3, 2), (2, 2, 4)]))
         x = values(draw, shape, draw(st.sampled_from(dtypes)))
         x = x @ np.conj(np.swapaxes(x, -1, -2)) + 9 * np.eye(3, dtype=x.dtype) if square else x
         return [x], {k: draw(s) for k, s in more.items()}
 
-    return made
+    return arguments
 
 
 def transform(real: bool) -> Callable[[Draw], Made]:
-    def made(draw: Draw) -> Made:
+    def arguments(draw: Draw) -> Made:
         x = values(draw, (3, 4), draw(st.sampled_from(FLOATS if real else COMPLEX)))
         norm = draw(st.sampled_from(["backward", "ortho", "forward"]))
         return [x], {"n": draw(st.sampled_from([None, 3, 6])), "axis": an_axis(draw, x), "norm": norm}
 
-    return made
+    return arguments
 
 
 REAL = [*INTEGERS, *FLOATS]

@@ -58,7 +58,7 @@ class Recorder:
         return member
 
 
-def asked_of(cases: list[Case]) -> set[str]:
+def names_of(cases: list[Case]) -> set[str]:
     """The names that the cases use.
 
     A case whose name an earlier case has used is not run.
@@ -126,7 +126,7 @@ def test_every_public_function_is_called_by_a_case(module: ModuleType, cases: li
     elsewhere = {name for names in ELSEWHERE for name in names.split()}
     public = set(functions(module))
 
-    assert not sorted(public - asked_of(cases) - elsewhere)
+    assert not sorted(public - names_of(cases) - elsewhere)
 
 
 def test_every_name_listed_as_tested_elsewhere_is_public():

@@ -138,7 +138,7 @@ def test_a_compiled_update_equals_the_eager_one_for_any_index(seed: int):
 MODES = ("clip", "wrap", "drop", "fill", "promise_in_bounds", None)
 
 
-def moved(at: np.ndarray, size: int, mode: str | None) -> np.ndarray:
+def positions_by_mode(at: np.ndarray, size: int, mode: str | None) -> np.ndarray:
     """The positions that a mode names; -1 for none."""
     if mode == "wrap":
         return at % size
@@ -155,7 +155,7 @@ def test_positions_out_of_bounds_are_written_according_to_the_mode(name: str, mo
     rng = np.random.default_rng(len(name))
     x = rng.uniform(0.5, 2.0, 6).astype(np.float32)
     at = np.array([-9, -2, 1, 2, 11] if promise else [-9, -2, 1, 1, 8, 14])
-    places = moved(at, 6, mode)
+    places = positions_by_mode(at, 6, mode)
     values = rng.uniform(0.5, 2.0, len(at)).astype(np.float32)
     expected = x.copy()
     for place, number in zip(places, values, strict=True):
@@ -179,10 +179,10 @@ def written(name: str, old: Any, number: Any) -> Any:
 @pytest.mark.parametrize("mode", MODES[:-1])
 def test_positions_out_of_bounds_are_read_according_to_the_mode(mode: str):
     x, at = np.arange(6.0, dtype=np.float32), np.array([-9, -2, 1, 8, 14])
-    places = moved(at, 6, mode)
+    places = positions_by_mode(at, 6, mode)
     read = np.where(places >= 0, x[places], np.float32(np.nan))
     if mode == "promise_in_bounds":
-        read = x[moved(at, 6, "clip")]
+        read = x[positions_by_mode(at, 6, "clip")]
 
     same(read, rnp.asarray(x).at[at].get(mode=mode))
     same(read, rune.jit(lambda x, i: x.at[i].get(mode=mode))(rnp.asarray(x), at))

@@ -56,7 +56,7 @@ def sample(name: str) -> Any:
     return SCALARS[name] if name in SCALARS else array(np.ones(2).astype(dtypes.FROM_SHORT[name]))
 
 
-def shown(function: Any, *args: Any) -> str:
+def result_type(function: Any, *args: Any) -> str:
     """The result's type, "*" for weak, or "error"."""
     try:
         with warnings.catch_warnings():
@@ -77,14 +77,14 @@ def comparable(name: str, row: str) -> list[str]:
 @pytest.mark.parametrize("first", DTYPES)
 def test_two_dtypes_promote_to_their_least_upper_bound(first: str):
     kinds = [dtypes.FROM_SHORT[name] for name in (first, *DTYPES)]
-    dtype_names = [shown(lambda b: rnp.zeros(0, rnp.promote_types(kinds[0], b)), b) for b in kinds[1:]]
+    dtype_names = [result_type(lambda b: rnp.zeros(0, rnp.promote_types(kinds[0], b)), b) for b in kinds[1:]]
 
     assert dict(zip(DTYPES, dtype_names)) == dict(zip(DTYPES, JAX["promote"][first].split()))
 
 
 def joined(first: Any, second: Any) -> str:
     """The type that two operands share, by a function that has no rule of its own."""
-    return shown(lambda a, b: rnp.where(True, a, b), first, second)
+    return result_type(lambda a, b: rnp.where(True, a, b), first, second)
 
 
 @pytest.mark.parametrize("mode", ["standard", "strict"])
@@ -173,7 +173,7 @@ def test_a_mode_that_does_not_exist_is_refused():
 
 @pytest.mark.parametrize("first", JAX["scalars"])
 def test_a_python_scalar_adapts_to_the_other_array_operand(first: str):
-    dtype_names = [shown(rnp.add, sample(first), sample(b)) for b in SCALARS]
+    dtype_names = [result_type(rnp.add, sample(first), sample(b)) for b in SCALARS]
 
     expected = comparable("", JAX["scalars"][first])
     assert dict(zip(SCALARS, dtype_names)) == dict(zip(SCALARS, expected))
@@ -199,7 +199,7 @@ def test_a_python_integer_that_the_dtype_of_its_list_cannot_hold_is_refused():
 @pytest.mark.parametrize("first", JAX["scalars_x64"])
 def test_a_python_scalar_is_64_bit_where_that_is_the_default(first: str):
     with rune.enable_x64():
-        dtype_names = [shown(rnp.add, sample(first), sample(b)) for b in SCALARS]
+        dtype_names = [result_type(rnp.add, sample(first), sample(b)) for b in SCALARS]
 
     expected = comparable("", JAX["scalars_x64"][first])
     assert dict(zip(SCALARS, dtype_names)) == dict(zip(SCALARS, expected))
@@ -279,7 +279,7 @@ def test_the_result_type_of_one_operand(name: str):
     expected = {k: ON_PURPOSE.get((name, k), row[k]) for k in kinds}
 
     function = trace if name == "trace_" else getattr(rnp, name)
-    dtype_names = comparable(name, " ".join(shown(function, sample(k)) for k in kinds))
+    dtype_names = comparable(name, " ".join(result_type(function, sample(k)) for k in kinds))
     assert dict(zip(kinds, dtype_names)) == expected
 
 
@@ -293,7 +293,7 @@ def test_the_result_type_of_two_operands(name: str):
     expected = {(a, b): ON_PURPOSE.get((name, a, b), t) for a in kinds for b, t in zip(kinds, rows[a])}
 
     function = getattr(rnp, name)
-    dtype_names = comparable(name, " ".join(shown(function, sample(a), sample(b)) for a, b in expected))
+    dtype_names = comparable(name, " ".join(result_type(function, sample(a), sample(b)) for a, b in expected))
     assert {k: v for k, v in zip(expected, dtype_names) if v != expected[k]} == {}
 
 
@@ -302,9 +302,9 @@ def test_a_python_scalar_with_64_bit_arrays_becomes_64_bit_in_every_function(nam
     function = getattr(rnp, name)
     for kind, scalar in (("f64", 1.0), ("f64", 1), ("i64", 1), ("u64", 1), ("c128", 1.0)):
         x = sample(kind)
-        expected = shown(function, x, x)
+        expected = result_type(function, x, x)
 
-        dtype_names = shown(function, x, scalar), shown(function, scalar, x)
+        dtype_names = result_type(function, x, scalar), result_type(function, scalar, x)
 
         assert dtype_names == (expected, expected), kind
 
@@ -315,9 +315,9 @@ def test_sums_of_integers_have_the_default_width(name: str):
     kinds = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
     function = getattr(rnp, name)
 
-    narrow = [shown(function, sample(k)) for k in kinds]
+    narrow = [result_type(function, sample(k)) for k in kinds]
     with rune.enable_x64():
-        wide = [shown(function, sample(k)) for k in kinds]
+        wide = [result_type(function, sample(k)) for k in kinds]
 
     assert narrow == ["i32"] * 4 + ["i64"] + ["u32"] * 3 + ["u64"]
     assert wide == ["i64"] * 5 + ["u64"] * 4

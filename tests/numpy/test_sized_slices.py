@@ -123,12 +123,12 @@ def test_a_window_is_an_argument_of_compiled_functions():
 
 
 def test_a_reference_is_read_and_written_by_windows():
-    def moved(i):
+    def write_and_read(i):
         ref = rune.new_ref(rnp.arange(7))
         ref[ds(i, 2)] = rnp.array([70, 80])
         return ref[ds(i - 1, 4)]
 
-    np.testing.assert_array_equal(rune.jit(moved)(3), [2, 70, 80, 5])
+    np.testing.assert_array_equal(rune.jit(write_and_read)(3), [2, 70, 80, 5])
 
 
 @pytest.mark.parametrize(

@@ -176,8 +176,8 @@ def fits(case: Case, values: list[float], y: Any) -> bool:
     return all(agrees(word, values, v) for word, v in zip(case.words, parts_of_image, strict=True))
 
 
-def held(table: str, way: str, results_by_name: dict[str, Any]) -> dict[str, Any]:
-    """Results without those of functions that are left."""
+def required_results(table: str, way: str, results_by_name: dict[str, Any]) -> dict[str, Any]:
+    """The results of all functions but those that are exempt."""
     exceptions = LEFT.get(way, LEFT["compiled"])
     return {n: y for n, y in results_by_name.items() if table != "parts" or n not in exceptions}
 
@@ -199,7 +199,7 @@ def wrong(table: str, width: int, results_by_name: dict[str, np.ndarray]) -> lis
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("table", TABLES)
 def test_every_special_case_of_the_standard_holds(table: str, width: int, way: str):
-    results_by_name = held(table, way, results(table, width, way))
+    results_by_name = required_results(table, way, results(table, width, way))
 
     assert wrong(table, width, results_by_name) == []
 
@@ -214,7 +214,7 @@ ON_DEVICES = [
 @pytest.mark.parametrize("place", one_in(16, ON_DEVICES))
 def test_every_special_case_of_the_standard_holds_on_an_executor(place: str):
     table, _, width, _, _, device = place.split()
-    results_by_name = held(table, device, results(table, int(width), device))
+    results_by_name = required_results(table, device, results(table, int(width), device))
 
     assert wrong(table, int(width), results_by_name) == []
 
@@ -224,7 +224,7 @@ def test_every_special_case_of_the_standard_holds_on_an_executor(place: str):
 def test_compiled_special_cases_are_those_of_eager_code(table: str, width: int):
     of_calls, of_programs = (results(table, width, way) for way in WAYS)
 
-    for name, column in held(table, "compiled", of_calls).items():
+    for name, column in required_results(table, "compiled", of_calls).items():
         np.testing.assert_allclose(of_programs[name], column, rtol=2e-6, err_msg=name)
 
 
@@ -253,7 +253,7 @@ def test_operators_have_the_special_cases_of_their_functions(place: str, width: 
 def test_the_tables_are_those_that_numpy_follows():
     with np.errstate(all="ignore"):
         for table in TABLES:
-            names = held(table, "NumPy", cases(table))
+            names = required_results(table, "NumPy", cases(table))
             results_by_name = {n: getattr(np, n)(*operands(table, n, 64)) for n in names}
 
             assert wrong(table, 64, results_by_name) == []

@@ -54,11 +54,11 @@ def xp(request: pytest.FixtureRequest) -> Iterable[Any]:
         yield rnp.ones(1).__array_namespace__()
 
 
-def made(xp: Any, data: Any, dtype: str | None = None) -> Any:
+def new_array(xp: Any, data: Any, dtype: str | None = None) -> Any:
     return xp.asarray(data, dtype=None if dtype is None else getattr(xp, dtype))
 
 
-def whole(xp: Any) -> Any:
+def cuboid(xp: Any) -> Any:
     return xp.reshape(xp.arange(24), (2, 3, 4))
 
 
@@ -71,12 +71,12 @@ def equal(actual: Any, reference: Any) -> None:
 
 @pytest.mark.parametrize("index", [*ON_THREE_AXES, None, (None, ...), (0, ..., None)], ids=str)
 def test_an_index_reads_what_numpy_reads(xp: Any, index: Any):
-    equal(whole(xp)[index], HOST[index])
+    equal(cuboid(xp)[index], HOST[index])
 
 
 @pytest.mark.parametrize("index", ON_THREE_AXES, ids=str)
 def test_an_assignment_writes_what_numpy_writes(xp: Any, index: Any):
-    x, reference = whole(xp), HOST.copy()
+    x, reference = cuboid(xp), HOST.copy()
 
     x[index] = -5
     x[index] = x[index] + xp.asarray(7)
@@ -86,7 +86,7 @@ def test_an_assignment_writes_what_numpy_writes(xp: Any, index: Any):
 
 
 def test_masks_read_and_write(xp: Any):
-    x, y = whole(xp), whole(xp)
+    x, y = cuboid(xp), cuboid(xp)
 
     x[x > 5] = 0
     y[y > 5] = xp.arange(18, dtype=y.dtype)
@@ -99,7 +99,7 @@ def test_masks_read_and_write(xp: Any):
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0), (0, 0, 4), (2, 3, 0), (0, 0, 0)], ids=str)
 def test_a_mask_with_a_size_of_0_selects_nothing(xp: Any, shape: tuple[int, ...]):
-    x, mask = whole(xp), xp.ones(shape, dtype=xp.bool)
+    x, mask = cuboid(xp), xp.ones(shape, dtype=xp.bool)
 
     equal(x[mask], HOST[np.ones(shape, bool)])
     x[mask] = -1
@@ -125,13 +125,13 @@ def test_one_number_is_written_under_a_mask_of_any_rank(rank: int, way: Callable
 @pytest.mark.parametrize("shape", [(3,), (1,), (0, 2), (1, 0), (2, 3, 4, 1)], ids=str)
 def test_a_mask_of_another_size_is_an_error_of_index(xp: Any, shape: tuple[int, ...]):
     with pytest.raises(IndexError):
-        whole(xp)[xp.ones(shape, dtype=xp.bool)]
+        cuboid(xp)[xp.ones(shape, dtype=xp.bool)]
 
 
 def test_integer_arrays_index_together(xp: Any):
-    x = whole(xp)
+    x = cuboid(xp)
 
-    elements = x[made(xp, [0, 1], "int64"), made(xp, [2, 0], "int64"), 1]
+    elements = x[new_array(xp, [0, 1], "int64"), new_array(xp, [2, 0], "int64"), 1]
 
     equal(elements, HOST[[0, 1], [2, 0], 1])
 
@@ -144,7 +144,7 @@ IN_PLACE = [
 
 @pytest.mark.parametrize(("name", "dtype"), IN_PLACE)
 def test_an_operator_in_place_keeps_the_object(xp: Any, name: str, dtype: str):
-    x, y = made(xp, [[3, 2], [5, 1]], dtype), made(xp, [[1, 2], [2, 1]], dtype)
+    x, y = new_array(xp, [[3, 2], [5, 1]], dtype), new_array(xp, [[1, 2], [2, 1]], dtype)
     reference = getattr(operator, name)(x, y)
 
     result = getattr(operator, f"i{name.rstrip('_')}")(x, y)
@@ -159,7 +159,7 @@ def test_an_operator_in_place_keeps_the_object(xp: Any, name: str, dtype: str):
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_copy_says_whether_memory_is_shared(xp: Any, dtype: str):
-    x = made(xp, [1, 1], dtype)
+    x = new_array(xp, [1, 1], dtype)
 
     xp.asarray(x, copy=True)[0] = 0
     xp.astype(x, x.dtype)[0] = 0
@@ -233,15 +233,15 @@ def test_linspace_agrees_with_numpy(xp: Any, stop: Any, endpoint: bool, count: i
 
 def test_a_zero_dimensional_array_converts_to_pythons_numbers(xp: Any):
     for dtype in ALL:
-        x = made(xp, 1, dtype)
+        x = new_array(xp, 1, dtype)
         assert bool(x) is True
         assert complex(x) == 1
         if dtype not in COMPLEX:
             assert (int(x), float(x)) == (1, 1.0)
-    assert operator.index(made(xp, 3, "int16")) == 3
+    assert operator.index(new_array(xp, 3, "int16")) == 3
     for dtype, convert in (("float32", operator.index), ("complex64", float), ("complex64", int)):
         with pytest.raises(TypeError):
-            convert(made(xp, 1, dtype))
+            convert(new_array(xp, 1, dtype))
 
 
 WIDE = [
@@ -353,7 +353,7 @@ INDICES: dict[str, Callable[[Any, Any], list[Any]]] = {
 def test_positions_and_counts_have_the_announced_index_dtype(xp: Any, name: str):
     index_dtype = xp.__array_namespace_info__().default_dtypes()["indexing"]
 
-    for result in INDICES[name](xp, made(xp, [3.0, 1.0, 1.0])):
+    for result in INDICES[name](xp, new_array(xp, [3.0, 1.0, 1.0])):
         assert result.dtype == index_dtype
 
 
@@ -376,7 +376,7 @@ def test_sorting_is_stable_both_ways(dtype: str):
         reverse = np.flip(data, axis)
         last = data.shape[axis] - 1
         down = last - np.flip(np.argsort(reverse, axis=axis, kind="stable"), axis)
-        x = made(xp, data, dtype)
+        x = new_array(xp, data, dtype)
 
         equal(xp.argsort(x, axis=axis, descending=True, stable=True), down)
         equal(xp.sort(x, axis=axis, descending=True), np.flip(np.sort(data, axis=axis), axis))
@@ -392,7 +392,7 @@ REDUCTIONS = "sum prod max min mean std var all any count_nonzero".split()
 def test_reductions_take_every_choice_of_axes(xp: Any, name: str, keepdims: bool):
     data = np.arange(1.0, 25).reshape(2, 3, 4)
     for axis in (None, 0, -1, (0, 1), (0, 2), ()):
-        result = getattr(xp, name)(made(xp, data, "float64"), axis=axis, keepdims=keepdims)
+        result = getattr(xp, name)(new_array(xp, data, "float64"), axis=axis, keepdims=keepdims)
         reference = getattr(np, name)(data, axis=axis, keepdims=keepdims)
 
         assert result.shape == np.shape(reference)
@@ -434,7 +434,7 @@ def test_shapes_that_do_not_fit_are_errors_of_value(xp: Any):
 
 
 def test_each_nan_counts_as_a_unique_value(xp: Any):
-    x = made(xp, [math.nan, 1.0, math.nan])
+    x = new_array(xp, [math.nan, 1.0, math.nan])
     rune_has_more = xp is not np  # np.unique_values(x) alone does as the standard says
 
     assert xp.unique_values(x).shape == (3,)
@@ -454,7 +454,7 @@ NAMED = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_results_of_factorisations_have_names(xp: Any, name: str):
-    matrix = made(xp, [[2.0, 1.0], [1.0, 3.0]], "float64")
+    matrix = new_array(xp, [[2.0, 1.0], [1.0, 3.0]], "float64")
 
     for x in (matrix, xp.stack([matrix, matrix])):
         results = getattr(xp.linalg, name)(x)
@@ -468,7 +468,7 @@ def test_transforms_keep_the_width(xp: Any, name: str):
     takes_real = name in ("rfft", "rfftn", "ihfft")
     gives_real = name in ("irfft", "irfftn", "hfft")
     for bits in (32, 64):
-        x = made(xp, [1, 2, 3, 4], f"float{bits}" if takes_real else f"complex{2 * bits}")
+        x = new_array(xp, [1, 2, 3, 4], f"float{bits}" if takes_real else f"complex{2 * bits}")
         reference = f"float{bits}" if gives_real else f"complex{2 * bits}"
 
         assert getattr(xp.fft, name)(x).dtype == getattr(xp, reference)

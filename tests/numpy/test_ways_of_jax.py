@@ -71,11 +71,11 @@ def test_polynomials_in_columns_are_aligned_at_their_lowest_powers(function: str
 def test_negative_positions_may_be_out_of_bounds():
     x, places = rnp.arange(1.0, 5.0), rnp.array([-1, 5, 2])
 
-    def taken(mode: str | None) -> object:
+    def elements(mode: str | None) -> object:
         return rnp.take_along_axis(x, places, mode=mode, wrap_negative_indices=False)
 
-    np.testing.assert_array_equal(taken(None), [np.nan, np.nan, 3])
-    np.testing.assert_array_equal(taken("clip"), [1, 4, 3])
+    np.testing.assert_array_equal(elements(None), [np.nan, np.nan, 3])
+    np.testing.assert_array_equal(elements("clip"), [1, 4, 3])
 
 
 def test_axes_are_broadcast_in_any_order():

@@ -126,7 +126,7 @@ def grid(edges: np.ndarray, dtype: np.dtype) -> Plane:
     return z.reshape(-1)
 
 
-def shown(z: np.ndarray, *values: np.ndarray) -> str:
+def table(z: np.ndarray, *values: np.ndarray) -> str:
     return "\n".join(" ".join(map(str, row)) for row in zip(z, *values))
 
 
@@ -144,7 +144,7 @@ def test_zeros_on_the_axes_keep_their_signs_and_branch_cuts_their_sides(primitiv
         same_signs &= ~(zero & on_axis) | ((q == 0) & (np.signbit(p) == np.signbit(q)))
     apart = ulp_distance(expected, actual) > ULPS
     wrong = np.isfinite(expected) & (apart | ~same_signs)
-    assert not wrong.any(), shown(z[wrong], expected[wrong], actual[wrong])
+    assert not wrong.any(), table(z[wrong], expected[wrong], actual[wrong])
 
 
 # --- infinities -------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_infinite_arguments_give_the_results_of_annex_g(primitive: Primitive):
         wrong = kind(p) != kind(q) if has_sign else np.abs(kind(p)) != np.abs(kind(q))
         with np.errstate(all="ignore"):
             wrong |= (kind(p) == 0) & ~(np.abs(p - q) <= 1e-12)
-        assert not wrong.any(), shown(z[wrong], expected[wrong], actual[wrong])
+        assert not wrong.any(), table(z[wrong], expected[wrong], actual[wrong])
 
 
 def test_the_absolute_value_is_infinite_if_one_part_is_infinite_and_the_other_nan():

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import rune
+from tests.optim.all_names import ALL_NAMES
 from tests.optim.make_optax_curves import optimizers, schedules
 from tests.optim.paths import curve
-from tests.optim.whole import WHOLE
 
 STORED = json.loads((Path(__file__).parent / "optax_0_2_8.json").read_text())
-OPTIMIZERS, SCHEDULES = optimizers(WHOLE), schedules(WHOLE)
+OPTIMIZERS, SCHEDULES = optimizers(ALL_NAMES), schedules(ALL_NAMES)
 
 
 @pytest.mark.parametrize("name", STORED["curves"])

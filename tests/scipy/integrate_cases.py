@@ -18,7 +18,7 @@ def _solved(method: str) -> Case:
     """A case for an integration method of SciPy, step by step."""
     return _case(
         f"solve_ivp {method}",
-        lambda sp, a: _told(
+        lambda sp, a: _times_and_values(
             sp.integrate.solve_ivp(
                 lambda t, y: -a * y * y, (0.0, 1.5), 1.0 / a, method=method, rtol=1e-4, t_eval=[0.5, 1.0]
             )
@@ -31,7 +31,7 @@ def _solved(method: str) -> Case:
     )
 
 
-def _told(solution: Any) -> Any:
+def _times_and_values(solution: Any) -> Any:
     return [solution.t, solution.y]
 
 

@@ -98,7 +98,7 @@ def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
     return case(f"stats.{name}", call, *specs, module="scipy", **flags)
 
 
-def _moved(shapes: tuple[float, ...], moves: Any, integers: int = 0) -> list[Any]:
+def _varied_parameters(shapes: tuple[float, ...], moves: Any, integers: int = 0) -> list[Any]:
     """The parameters plus small moves; the first `integers` of them stay whole numbers."""
     return [s + 0.0 * m if i < integers else s * (1.0 + 0.01 * m) for i, (s, m) in enumerate(zip(shapes, moves))]
 
@@ -116,7 +116,7 @@ def _at_points(name: str, methods: str, shapes: tuple[float, ...], point: Any) -
         at = {"ppf": 0.5 + 0.5 * u, "isf": 0.5 + 0.5 * u}
         return [
             getattr(getattr(sp.stats, name), method)(
-                at.get(method, loc + scale * point(u)), *_moved(shapes, moves), loc=loc, scale=scale
+                at.get(method, loc + scale * point(u)), *_varied_parameters(shapes, moves), loc=loc, scale=scale
             )
             for method in methods.split()
         ]
@@ -134,7 +134,7 @@ def _spared(name: str, methods: str = "") -> dict[str, str]:
 
 def _at_counts(name: str, methods: str, shapes: tuple[float, ...]) -> Case:
     def call(sp: Any, k: Any, *moves: Any) -> Any:
-        parameters = _moved(shapes, moves, _WHOLE.get(name, 0))
+        parameters = _varied_parameters(shapes, moves, _WHOLE.get(name, 0))
         return [getattr(getattr(sp.stats, name), method)(k + 1, *parameters, loc=1) for method in methods.split()]
 
     return _case(f"{name}: {methods}", call, n(2, 3), *_specs(shapes), smooth=name not in _FEW, without=_spared(name))
@@ -144,21 +144,21 @@ def _counts_of(name: str, shapes: tuple[float, ...]) -> Case:
     """Counts at probabilities, a step function, away from its steps."""
 
     def call(sp: Any, u: Any, *moves: Any) -> Any:
-        parameters = _moved(shapes, moves, _WHOLE.get(name, 0))
+        parameters = _varied_parameters(shapes, moves, _WHOLE.get(name, 0))
         family = getattr(sp.stats, name)
         return [getattr(family, m)(0.5 + 0.5 * u, *parameters, loc=1) for m in ("ppf", "isf")]
 
     return _case(f"{name}: ppf isf", call, unit(2, 3), *_specs(shapes), smooth=False, without=_spared(name, "ppf"))
 
 
-def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:
+def _of_moments(name: str, shapes: tuple[float, ...]) -> Case:
     """The moments and entropy that the family has."""
     known = name not in _NO_MOMENTS
     methods = ["mean"] * known + ["var", "std"] * (known and name not in _MEAN_ALONE)
     methods += ["entropy"] * (name not in _NO_ENTROPY)
 
     def call(sp: Any, loc: Any, *moves: Any) -> Any:
-        parameters = _moved(shapes, moves, _WHOLE.get(name, 0))
+        parameters = _varied_parameters(shapes, moves, _WHOLE.get(name, 0))
         return [getattr(getattr(sp.stats, name), m)(*parameters, loc=0.2 + loc) for m in methods]
 
     return _case(f"{name}: {' '.join(methods)}", call, unit(3), *_specs(shapes), without=_spared(name))
@@ -180,7 +180,7 @@ FAMILIES = [
     *[_counts_of(name, shapes) for name, shapes in _DISCRETE.items()],
 ]
 WHOLES = [
-    _of_whole(name, shapes)
+    _of_moments(name, shapes)
     for name, shapes in [*((k, v[0]) for k, v in _CONTINUOUS.items()), *_DISCRETE.items()]
     if not (name in _NO_MOMENTS and name in _NO_ENTROPY)
     and name not in ("cauchy", "halfcauchy", "levy", "invgamma", "pareto", "lomax")

@@ -92,7 +92,7 @@ MISSING: Table = {
 }
 
 
-def _taken(function: Any) -> set[str] | None:
+def _argument_names(function: Any) -> set[str] | None:
     """The arguments that a function takes by name; None if it has no signature."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -107,7 +107,7 @@ def _not_taken(module: str) -> Iterator[str]:
         function, function_of_scipy = getattr(ours, name), getattr(scipys, name)
         if name.startswith("_") or isinstance(function_of_scipy, np.ufunc) or not callable(function_of_scipy):
             continue
-        arguments, arguments_of_scipy = _taken(function), _taken(function_of_scipy)
+        arguments, arguments_of_scipy = _argument_names(function), _argument_names(function_of_scipy)
         if arguments is not None and arguments_of_scipy is not None:
             yield from (f"{module}.{name}({argument})" for argument in sorted(arguments_of_scipy - arguments))
 

@@ -247,14 +247,14 @@ def test_the_adjoint_equation_agrees_with_finite_differences(argument: int):
     args = [array([1.0, 0.5]), TIMES, array(2.0)]
     direction = np.random.default_rng(0).uniform(-1, 1, args[argument].shape)
 
-    def moved(h: float) -> float:
+    def loss_at(h: float) -> float:
         arguments = list(args)
         arguments[argument] = arguments[argument] + array(h * direction)
         return float(loss(*arguments))
 
     slopes = rune.grad(loss, argument)(*args)
 
-    expected = (moved(1e-4) - moved(-1e-4)) / 2e-4
+    expected = (loss_at(1e-4) - loss_at(-1e-4)) / 2e-4
     near(expected, np.sum(np.asarray(slopes) * direction), relative=1e-5, why="rtol of the solver")
 
 

@@ -30,7 +30,7 @@ LONGEST_DELAY_S = 2e-3
 SLACK_MIB, SLACK = 24, 2  # of memory, that allocators keep; of handles and threads
 
 
-class Held(NamedTuple):
+class Footprint(NamedTuple):
     """What a process holds."""
 
     mib: float
@@ -38,11 +38,11 @@ class Held(NamedTuple):
     threads: int
 
     @staticmethod
-    def now() -> Held:
-        """It, read from /proc."""
+    def now() -> Footprint:
+        """The footprint of this process, read from /proc."""
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         size = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-        return Held(size, len(os.listdir("/proc/self/fd")), threading.active_count())
+        return Footprint(size, len(os.listdir("/proc/self/fd")), threading.active_count())
 
 
 def training(steps: int) -> str:
@@ -60,13 +60,13 @@ def training(steps: int) -> str:
 
     mesh, specs = make_mesh((4,), ("data",)), (P(), P("data"), P("data"))
     update = rune.jit(rune.shard_map(step, mesh=mesh, in_specs=specs, out_specs=(P(), P())))
-    losses, early = [], Held.now()
+    losses, early = [], Footprint.now()
     for number in range(steps):
         weights, value = update(weights, rows, targets)
         losses.append(float(value))
         if number == steps // 10:
-            early = Held.now()
-    late = Held.now()
+            early = Footprint.now()
+    late = Footprint.now()
 
     assert losses[-1] < 0.8 * losses[0], losses[:: max(1, steps // 10)]
     assert late.mib - early.mib < SLACK_MIB, (early, late)

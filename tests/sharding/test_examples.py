@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.faults import MPIRUN, mpirun
-from tests.support.told import shown_output, words
+from tests.support.program_pages import shown_output, words
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 LAST_WORDS = {

@@ -66,7 +66,7 @@ def spread(plan: Plan, guards: Guards) -> tuple[Plan, Ranges]:
     """The plan with its values apart, and the gaps between; unchanged if that is impossible."""
     layout = _Layout(guards)
     try:
-        spread_plan = _moved(plan, layout)
+        spread_plan = _relocated_plan(plan, layout)
     except _Symbolic:
         return plan, []
     if not spread_plan.arena_bytes or layout.total > MOST_BYTES[guards]:
@@ -77,7 +77,7 @@ def spread(plan: Plan, guards: Guards) -> tuple[Plan, Ranges]:
     return spread_plan, [(a, b) for a, b in zip(ends, starts, strict=True) if a < b]
 
 
-def _moved(plan: Plan, layout: _Layout) -> Plan:
+def _relocated_plan(plan: Plan, layout: _Layout) -> Plan:
     """The plan at new offsets; inner plans are moved as parts of the outer arena."""
     sizes: dict[Size, int] = {}
     for slot in (s for step in plan.steps for s in slots_of(step) if s.space is Space.ARENA):
@@ -107,7 +107,7 @@ def _moved_step(step: Step, at: Callable[[Slot], Slot], layout: _Layout) -> Step
         case Copy():
             return replace(step, target=at(step.target), source=at(step.source))
         case Loop():
-            condition = None if step.condition is None else _moved(step.condition, layout)
+            condition = None if step.condition is None else _relocated_plan(step.condition, layout)
             return replace(
                 step,
                 arguments=each(step.arguments),
@@ -115,10 +115,10 @@ def _moved_step(step: Step, at: Callable[[Slot], Slot], layout: _Layout) -> Step
                 offset=0,
                 holds=None if step.holds is None else at(step.holds),
                 condition=condition,
-                body=_moved(step.body, layout),
+                body=_relocated_plan(step.body, layout),
             )
         case Branch():
-            branches = tuple(_moved(b, layout) for b in step.branches)
+            branches = tuple(_relocated_plan(b, layout) for b in step.branches)
             return replace(
                 step,
                 number=at(step.number),

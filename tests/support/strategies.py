@@ -72,11 +72,11 @@ def _samples_in(primitive: Primitive, kinds: tuple[np.dtype, ...]) -> tuple[Samp
 
 
 def _in(sample: Sample, floating: np.dtype) -> Sample:
-    def moved(dtype: np.dtype) -> np.dtype:
+    def common_dtype(dtype: np.dtype) -> np.dtype:
         return floating if dtype in (dtypes.f32, dtypes.f64) else dtype
 
-    operands = tuple(replace(o, dtype=moved(o.dtype)) for o in sample.operands)
-    params = {k: moved(v) if isinstance(v, np.dtype) else v for k, v in sample.params.items()}
+    operands = tuple(replace(o, dtype=common_dtype(o.dtype)) for o in sample.operands)
+    params = {k: common_dtype(v) if isinstance(v, np.dtype) else v for k, v in sample.params.items()}
     return replace(sample, operands=operands, params=params)
 
 

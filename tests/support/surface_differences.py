@@ -231,7 +231,7 @@ if SCIPY_1_18:
 def excused(case: object, variant: object, how: str) -> str | None:
     """The reason why a variant of a case may differ in this way."""
     line = f"{case} @ {variant}: {how}"
-    reasons = (why for why, patterns in DIFFERENCES.items() if matches(line, patterns))
+    reasons = (reason for reason, patterns in DIFFERENCES.items() if matches(line, patterns))
     return next(reasons, None)
 
 

@@ -43,11 +43,11 @@ def _sensible(law: Variants) -> Variants:
     """The variants of a law that the case does not exclude."""
 
     @wraps(law)
-    def kept(case: Case) -> Iterator[Variant]:
+    def selected_variants(case: Case) -> Iterator[Variant]:
         variants = law(case)
         return (v for v in variants if not any(fnmatchcase(v.label, p) for p in case.without))
 
-    return kept
+    return selected_variants
 
 
 # --- sizes ------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def _unequal(expected: Any, actual: Any, error: float) -> str | None:
         return f"gives another tree, {actual!r} for {expected!r}"
     with np.errstate(all="ignore"):
         pairs = ((np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(expected_leaves, actual_leaves))
-        return next((why for x, y in pairs if (why := _differs(x, y, error))), None)
+        return next((reason for x, y in pairs if (reason := _differs(x, y, error))), None)
 
 
 def _kind(dtype: np.dtype) -> str:

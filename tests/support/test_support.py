@@ -96,7 +96,7 @@ def test_accepting_rewrites_the_expected_text_of_the_right_call():
 def test_a_wrong_index_map_is_detected():
     x = np.arange(6.0).reshape(2, 3)
 
-    def moved(indices: tuple, x: ArrayType, *, axes: tuple) -> Source:
+    def swapped_source(indices: tuple, x: ArrayType, *, axes: tuple) -> Source:
         return view_of((indices[1] % 2, indices[0]))
 
     def outside(indices: tuple, x: ArrayType, *, axes: tuple) -> Source:
@@ -104,7 +104,7 @@ def test_a_wrong_index_map_is_detected():
 
     expected = reference(ops.reverse, x, axes=(0,)).tolist()
     assert evaluate_view(ops.reverse, [x], {"axes": (0,)}).tolist() == expected
-    wrong = replace(ops.reverse, lower=View(moved))
+    wrong = replace(ops.reverse, lower=View(swapped_source))
     assert evaluate_view(wrong, [x], {"axes": (0,)}).tolist() != expected
     with pytest.raises(AssertionError):
         evaluate_view(replace(ops.reverse, lower=View(outside)), [x], {"axes": ()})

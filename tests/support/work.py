@@ -12,12 +12,12 @@ def calls(function: Callable[[], Any]) -> int:
     """How many Python and C functions `function` calls."""
     count = 0
 
-    def seen(frame: FrameType, event: str, arg: Any) -> None:
+    def profiler(frame: FrameType, event: str, arg: Any) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    sys.setprofile(seen)
+    sys.setprofile(profiler)
     try:
         function()
     finally:

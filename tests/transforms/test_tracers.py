@@ -201,7 +201,7 @@ def test_arrays_and_numpy_on_the_left_defer_to_traced_values():
     assert np.asarray(results[1]).tolist() == [1.0, 0.0, -1.0]
 
 
-def seen_in(transform: Any, look: Any) -> Any:
+def answer_within(transform: Any, look: Any) -> Any:
     """What `look` finds at a traced value."""
     answers: list[Any] = []
     transform(lambda x: (answers.append(look(x)), x.sum())[1])(X)
@@ -210,7 +210,7 @@ def seen_in(transform: Any, look: Any) -> Any:
 
 @each_transform
 def test_a_traced_value_is_an_array(transform: Any):
-    assert seen_in(transform, lambda x: isinstance(x, rune.Array)) is True
+    assert answer_within(transform, lambda x: isinstance(x, rune.Array)) is True
 
 
 @each_blind
@@ -226,7 +226,7 @@ def test_a_tree_is_searched_for_arrays_with_the_same_result_when_traced(transfor
 
 @each_transform
 def test_a_copy_of_a_traced_value_is_the_value(transform: Any):
-    assert seen_in(transform, lambda x: copy.copy(x) is x and copy.deepcopy([x])[0] is x) is True
+    assert answer_within(transform, lambda x: copy.copy(x) is x and copy.deepcopy([x])[0] is x) is True
 
 
 @each_transform

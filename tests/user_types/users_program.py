@@ -137,7 +137,7 @@ class Motion(NamedTuple):
     speed: Array
 
 
-def moved(motion: Motion, dt: Array) -> tuple[Motion, Array]:
+def motion_step(motion: Motion, dt: Array) -> tuple[Motion, Array]:
     return Motion(motion.place + dt * motion.speed, motion.speed), motion.place
 
 
@@ -155,13 +155,13 @@ def numbered(i: int, motion: Motion) -> Motion:
 
 untyped: Any = None
 motion, sums = Motion(x[0], x[1]), {"sum": x[0]}
-assert_type(rune.scan(moved, motion, x), tuple[Motion, Array])
+assert_type(rune.scan(motion_step, motion, x), tuple[Motion, Array])
 assert_type(rune.scan(lambda m, row: (Motion(m.place + row, m.speed), m.place.mean()), motion, x), tuple[Motion, Array])
 assert_type(rune.scan(lambda m, _: (m, m.speed), motion, length=3), tuple[Motion, Array])
 assert_type(rune.scan(lambda c, row: (c + row, c), x[0], x), tuple[Array, Array])
 assert_type(rune.scan(lambda c, row: ((c[1], c[0]), row["y"]), (x, x), {"y": y}), tuple[tuple[Array, Array], Array])
-assert_type(rune.scan(moved, motion, np.ones(3)), tuple[Motion, Array])
-assert_type(rune.scan(moved, motion, untyped), tuple[Motion, Array])
+assert_type(rune.scan(motion_step, motion, np.ones(3)), tuple[Motion, Array])
+assert_type(rune.scan(motion_step, motion, untyped), tuple[Motion, Array])
 assert_type(rune.scan(pair, (0.0, x[0]), x[0]), tuple[tuple[Array, Array], None])
 assert_type(rune.scan(counted, {"sum": 0.0, "n": 0}, x[0]), tuple[dict[str, Array], None])
 assert_type(rune.scan(counted, {"sum": x[0], "n": 0}, x[0]), tuple[dict[str, Array], None])

@@ -60,6 +60,7 @@ def in_bands(plan: Plan, host: Host, kernels: Mapping[str, Rendered]) -> Sequenc
     number = 0
     for place in bands_of_plan(plan):
         steps, entries = plan.steps[place.first : place.end], place.entries
+        # With uneven shares the slowest core would cost more than a band saves (decision 0108).
         if is_even(entries, host.cores) and all(_is_divided(step, entries, kernels) for step in steps):
             band = Band(steps, entries, _passing(plan, place.first, place.end))
             items += [*plan.steps[number : place.first], band]
@@ -77,6 +78,7 @@ def _passing(plan: Plan, first: int, end: int) -> frozenset[Slot]:
     steps, later = plan.steps[first:end], plan.steps[end:]
     arena = [s for step in steps for s in slots_written(plan, step) if s.space is Space.ARENA]
     written = {place for s in arena if (place := extent_of(s, {})) is not None}
+    # What another step reads later has to lie in its own place for every entry.
     dead = {place for place in written if not _is_read(place, plan, later)}
     return frozenset(s for step in steps for s in slots_of(step) if extent_of(s, {}) in dead)
 
@@ -183,7 +185,7 @@ class _Entries:
         return count // self.band.entries
 
     def pointer(self, slot: Slot) -> Value:
-        """Where a slot would begin, if its entries of this block were at their own places."""
+        """Where a slot would begin if the entries of this block had places of their own."""
         start = read(self.words, "ptr", self.slots.index(slot))
         if slot not in self.band.passing:
             return start

@@ -1,4 +1,4 @@
-"""Truths of a byte each as bits, 64 at a time: eager packbits of large arrays.
+"""Truth values, a byte each, as bits, 64 at a time: eager packbits of large arrays.
 
 One comparison of a vector gives the bits of a word, whose bytes are then put in order. NumPy
 takes 1.6 times as long.
@@ -21,7 +21,7 @@ _U8 = np.dtype(np.uint8)
 
 
 def is_one_row(x: np.ndarray) -> bool:
-    """Whether the rows of an array are read as one row, of truths of a byte each."""
+    """Whether the rows of an array are read as one row, of truth values of a byte each."""
     return x.itemsize == 1 and (x.ndim == 1 or (x.ndim > 1 and x.shape[-1] % 8 == 0))
 
 

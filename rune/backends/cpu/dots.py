@@ -70,6 +70,7 @@ def _address(libraries: Libraries, routine: str) -> Address:
 
 def _small(step: Call, host: Host) -> Small | None:
     """The product, if the module of the plan has a function for it."""
+    # A draft alone: the pieces of the library take longer to compile than such a product runs.
     is_of_library = host.effort != conventions.HURRY or of_system(step.outputs[0].type.dtype)
     return None if is_of_library else small_of(step, host.machine)
 
@@ -107,6 +108,7 @@ def write_entry(run: Run, step: Call, entry: Value) -> None:
         run.writer.item(start, "i8", place * bytes)
         for start, place in zip(starts, (*places, entry * (sizes["m"] * sizes["n"])), strict=True)
     ]
+    # A product of its own, with a batch of one: the addresses are those of the entry already.
     alone = {name: size for name, size in sizes.items() if "_batch" not in name} | {"batch": 1}
     if step.routine == STRIDED_DOT:
         alone |= {f"{side}_batch0{x}": number for side in "ab" for x, number in (("", 1), ("_step", 0))}

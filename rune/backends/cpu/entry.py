@@ -100,6 +100,7 @@ class _Entry:
         writer, abi = self.writer, self.abi
         words = writer.allocate("i64", int(total.text) + len(sizes) + 1)
         self.fill(words, total, [*sizes, self.zero])
+        # Other threads of Python run meanwhile; steps that call Python take the lock for that.
         state = writer.effect("ptr", f"call ptr {pointer_to(abi.save_thread)}()")
         writer.do(f"call void @run(ptr {words.text})")
         writer.do(f"call void {pointer_to(abi.restore_thread)}(ptr {state.text})")

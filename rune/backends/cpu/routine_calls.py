@@ -1,7 +1,7 @@
 """Calls of routines by eager functions: a Python function of three arrays over native code.
 
 A routine is void(ptr words, ptr source, ptr target, ptr memory, i64 first, i64 last). It does units
-`first` to `last` of its work, of which no two need each other, so that cores can share them. Its
+`first` to `last` of its work, which do not depend on each other, so that cores can share them. Its
 words say what to do, and do not change; a call passes arrays, whose addresses native code reads
 from the objects. Through ctypes, each of them took longer than a transform of a hundred numbers.
 """

@@ -173,6 +173,7 @@ class CpuExecutable:
             try:
                 results = [make() for make in makers]
                 arena = self._take_arena(nbytes) if nbytes else _NO_ARENA
+                # Views are refused, and only then copied: no other call pays for a check in Python.
                 if function(*arguments, *results, arena):
                     self.checked(function, _dense(arguments), (*results, arena))
                 if nbytes:

@@ -208,6 +208,7 @@ class Recorder:
         for info, _ in submissions:
             words = map(notes.constant, (number_of(device.queue), 1, number_of(info), 0))
             notes.call(device.submit_address, *words, checked=True)
+        # The list contains their addresses alone.
         notes.hold(layout, submissions)
         return Replay(notes.list(), bases, [number for _, number in submissions])
 

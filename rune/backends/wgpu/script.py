@@ -95,6 +95,7 @@ class Script:
         writer.submit()
         # Handles do not keep their objects alive, so the script does.
         play = writer.notes.list().play
+        # By the wrapper of wgpu-py, which raises what the library has reported during the calls.
         return import_module("wgpu.backends.wgpu_native._api").libf._make_proxy_func("play", play)
 
 
@@ -173,6 +174,7 @@ class _Writer:
         buffer = self.call("wgpuCommandEncoderFinish", self.encoder, self.notes.constant(0))
         one = self.notes.constant(1)
         self.call("wgpuQueueSubmit", self.handle(self.queue), one, self.notes.address_of(buffer))
+        # The library counts handles: each call would leave both behind.
         self.call("wgpuCommandBufferRelease", buffer)
         self.call("wgpuCommandEncoderRelease", self.encoder)
         self.encoder = None

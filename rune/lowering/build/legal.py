@@ -119,12 +119,17 @@ def _to_parts(kernel: Kernel, parts: Parts) -> Objections:
         yield parts, f"it has no reduction whose last axis has {LEAST_ROUNDS} rounds for each"
 
 
+def _to_several(kernel: Kernel, step: Rows | Vectors) -> Objections:
+    """To one point in the place of several."""
+    if not copies_alone(kernel):
+        yield step, "it has scratch rows or scans"
+    yield from _to_count(step, step.count, least=2)
+
+
 def _to_rows(kernel: Kernel, rows: Rows, schedule: Schedule) -> Objections:
     if any(s is not None for s in (schedule.squares, schedule.vectors, schedule.tile)):
         yield rows, "it has squares, vectors or a tile already"
-    if not copies_alone(kernel):
-        yield rows, "it has scratch rows or scans"
-    yield from _to_count(rows, rows.count, least=2)
+    yield from _to_several(kernel, rows)
     sizes = {a.name: a.size for a in kernel.domain}
     size = sizes.get(rows.axis)
     if not isinstance(size, int) or rows.count < 1 or size % rows.count:
@@ -171,9 +176,7 @@ def _to_turn(kernel: Kernel, turn: Turn, schedule: Schedule, target: Target) -> 
 def _to_vectors(kernel: Kernel, vectors: Vectors, schedule: Schedule) -> Objections:
     if schedule.tile is not None:
         yield vectors, "a tile has columns of its own"
-    if not copies_alone(kernel):
-        yield vectors, "it has scratch rows or scans"
-    yield from _to_count(vectors, vectors.count, least=2)
+    yield from _to_several(kernel, vectors)
     yield from _to_count(vectors, vectors.lanes)
     yield from _to_count(vectors, vectors.neighbours)
     if vectors.count % max(1, vectors.neighbours):

@@ -9,6 +9,7 @@ from rune.core.types import Shape
 from rune.dims import Size
 from rune.ops import movement, pairs
 from rune.ops.family import broadcast, reshape
+from rune.ops.matrix_helpers import part
 from rune.ops.pairs import Pair
 
 
@@ -19,11 +20,7 @@ def shape_of(x: Pair) -> Shape:
 
 def cut(x: Pair, axis: int, start: Size, limit: Size, stride: int = 1) -> Pair:
     """x[..., start:limit:stride, ...]."""
-    shape = shape_of(x)
-    low = tuple(start if k == axis else 0 for k in range(len(shape)))
-    high = tuple(limit if k == axis else d for k, d in enumerate(shape))
-    steps = tuple(stride if k == axis else 1 for k in range(len(shape)))
-    real, imag = (movement.slice_(v, start=low, limit=high, stride=steps) for v in x)
+    real, imag = (part(v, axis, start, limit, stride) for v in x)
     return real, imag
 
 

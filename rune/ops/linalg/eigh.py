@@ -180,11 +180,17 @@ def inverse_gaps(w: Value) -> Array:
     """
     *lead, n = type_of(w).shape
     shape = (*lead, n, n)
-    first = broadcast(w, shape=shape, axes=tuple(range(len(lead) + 1)))
-    second = broadcast(w, shape=shape, axes=(*range(len(lead)), len(lead) + 1))
+    first, second = in_rows_and_columns(w)
     same = eq(rows(shape), columns(shape))
     gap = select(same, number(1, w), sub(second, first))
     return select(same, number(0, w), div(number(1, w), gap))
+
+
+def in_rows_and_columns(w: Value) -> tuple[Array, Array]:
+    """The matrices with w_i and with w_j at (i, j). [*B, N] -> two of [*B, N, N]"""
+    *lead, n = type_of(w).shape
+    axes, shape = range(len(lead)), (*lead, n, n)
+    return broadcast(w, shape=shape, axes=(*axes, len(lead))), broadcast(w, shape=shape, axes=(*axes, len(lead) + 1))
 
 
 def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:

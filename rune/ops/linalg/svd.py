@@ -37,7 +37,7 @@ from rune.ops.complex_numbers import complex, imag, is_complex, real_dtype
 from rune.ops.family import broadcast, reduce_sum
 from rune.ops.linalg import jacobi
 from rune.ops.linalg.dense import MOST_ROWS
-from rune.ops.linalg.eigh import inverse_gaps
+from rune.ops.linalg.eigh import in_rows_and_columns, inverse_gaps
 from rune.ops.linalg.householder import is_factored_by_routine
 from rune.ops.linalg.jacobi_columns import orthogonalised
 from rune.ops.linalg.jax_forms import SVD_NAMES, svd_form
@@ -191,7 +191,7 @@ def _jvp(
     in_u, in_v = _turns(s, inside)
     du = _vectors_tangent(u, s, in_u, image, inside, m, k)
     dv = _vectors_tangent(v, s, in_v, matmul(adjoint(da), u), adjoint(inside), n, k)
-    du, dv = _with_rest(du, u, full_u), _with_rest(dv, v, adjoint(full_vh))
+    du, dv = _tangent_of_all(du, u, full_u), _tangent_of_all(dv, v, adjoint(full_vh))
     return [full_u, s, full_vh], [du, ds, adjoint(dv)]
 
 
@@ -213,8 +213,7 @@ def _inverse_square_gaps(s: Value) -> Array:
     """1 / (s_j² - s_i²), and 0 on the diagonal."""
     *lead, k = type_of(s).shape
     shape = (*lead, k, k)
-    first = broadcast(s, shape=shape, axes=tuple(range(len(lead) + 1)))
-    second = broadcast(s, shape=shape, axes=(*range(len(lead)), len(lead) + 1))
+    first, second = in_rows_and_columns(s)
     same = eq(rows(shape), columns(shape))
     return div(inverse_gaps(s), select(same, number(1, s), add(first, second)))
 
@@ -229,7 +228,7 @@ def _vectors_tangent(u: Value, s: Value, turn: Value, image: Value, inside: Valu
     return add(within, scaled_columns(leaving, inverse))
 
 
-def _with_rest(du: Value, u: Value, full: Value) -> Value:
+def _tangent_of_all(du: Value, u: Value, full: Value) -> Value:
     """The tangent of all columns: those that complete U only stay orthogonal to it."""
     m, k = type_of(u).shape[-2:]
     if type_of(full).shape[-1] == k:

@@ -64,14 +64,14 @@ def map_coordinates(
             weight, is_known = weight * share, is_known & known
         value = x[tuple(place for place, _, _ in corner)]
         total = total + weight * rnp.where(is_known, value, cval)
-    return _as_whole(total, x.dtype) if _is_whole(x.dtype) else rnp.astype(total, x.dtype)
+    return _nearest_integers(total, x.dtype) if _is_whole(x.dtype) else rnp.astype(total, x.dtype)
 
 
 def _is_whole(dtype: np.dtype) -> bool:
     return rnp.issubdtype(dtype, rnp.integer) or rnp.issubdtype(dtype, rnp.bool_)
 
 
-def _as_whole(x: Array, dtype: DTypeLike) -> Array:
+def _nearest_integers(x: Array, dtype: DTypeLike) -> Array:
     """The nearest whole numbers, halves away from 0."""
     nearest = _rounded(x)
     return rnp.not_equal(nearest, 0) if rnp.issubdtype(dtype, rnp.bool_) else rnp.astype(nearest, dtype)

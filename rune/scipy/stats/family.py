@@ -211,14 +211,19 @@ class Continuous:
 
     def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Array, Array, np.dtype]:
         """Shape parameters, loc, and scale with NaN where the parameters are invalid; the dtype."""
-        values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
-        (*shapes, loc, scale), dtype = widened(f"stats.{self.name}", values)
+        (*shapes, loc, scale), dtype = self._widened([], args, kwargs)
         good = (scale > 0) & self.valid(*shapes)
         return shapes, loc, undefined(~good, scale), dtype
 
-    def _placed(self, x: ArrayLike, args: Sequence[ArrayLike], kwargs: dict, is_open: bool = False) -> _Place:
+    def _widened(
+        self, operands: Sequence[ArrayLike], args: Sequence[ArrayLike], kwargs: dict
+    ) -> tuple[list[Array], np.dtype]:
+        """Operands and then the parameters, in the dtype to compute in; the dtype of the result."""
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
-        (x, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [x, *values])
+        return widened(f"stats.{self.name}", [*operands, *values])
+
+    def _placed(self, x: ArrayLike, args: Sequence[ArrayLike], kwargs: dict, is_open: bool = False) -> _Place:
+        (x, *shapes, loc, scale), dtype = self._widened([x], args, kwargs)
         y = (x - loc) / scale
         low, high = self.bounds(*shapes)
         # At infinity the probability is 0, even where the formulas give inf - inf.
@@ -252,8 +257,7 @@ class Continuous:
         args: Sequence[ArrayLike],
         kwargs: dict,
     ) -> Array:
-        values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
-        (q, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [q, *values])
+        (q, *shapes, loc, scale), dtype = self._widened([q], args, kwargs)
         is_inside = (q > 0) & (q < 1)
         safe = rnp.where(is_inside, q, 0.5)
         inner = inverse(safe, *shapes) if inverse else known(self.name, quantity, other)(1.0 - safe, *shapes)

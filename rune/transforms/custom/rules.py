@@ -349,10 +349,10 @@ def _tracers_in(holders: Sequence[object]) -> Iterator[Tracer]:
             yield value
         elif depth < LEVELS and id(value) not in visited_ids:
             visited_ids.add(id(value))
-            pending += [(x, depth + 1) for x in _held_by(value)]
+            pending += [(x, depth + 1) for x in _references(value)]
 
 
-def _held_by(value: object) -> Sequence[object]:
+def _references(value: object) -> Sequence[object]:
     # Closures, objects and containers; a class or module belongs to no single call.
     match value:
         case functools.partial():

@@ -4,7 +4,7 @@ shard_map.py    the transformation             primitive.py   its equations, wit
 varying.py      what differs between devices   blocks.py      which block is whose
 localize.py     from a program on sharded arrays to that of each device, by
 letters.py      the axes that operands and results share,
-cuts.py         those of them that are split,
+cuts.py         which of these axes are split,
 loops.py        layouts of carries,             branches.py    layouts of results,
 later_sums.py   sums over steps and devices,    scattered_sums.py    sums of which parts are read,
 agreement.py    decisions on which all devices agree, and

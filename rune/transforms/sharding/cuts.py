@@ -29,7 +29,7 @@ Cuts = Mapping[Letter, tuple[Name, ...]]  # the mesh axes that cut each letter
 class Operand:
     """An operand as the devices have it.
 
-    often: how often it is sent if it is needed otherwise, for each time that the operation runs
+    often: how often it is sent in each run of the operation, if another layout is needed
     """
 
     type: ArrayType
@@ -38,15 +38,15 @@ class Operand:
 
 
 def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[ArrayType], region: Region) -> Cuts:
-    """The mesh axes that split each letter: most of them, then those for which least is sent.
+    """The mesh axes that split each letter: as many as possible, then those that send least.
 
-    Of equals, those of the operand that is split most.
+    Of equal choices, that of the operand that is split most.
     """
     candidates = _candidates(letters, [x.layout for x in operands], region)
     if len(candidates) == 1:
         return candidates[0]
     work_letters = {letter for axes in letters.results for letter in axes}
-    # A sum of products is work that is worth splitting; to write, or to read by an index, is none.
+    # Sums of products are work that is worth splitting; reads and writes at indices are not.
     work_letters |= letters.reductions.keys() if not letters.indexed else set()
 
     def cost(cuts: Cuts) -> tuple[int, float]:

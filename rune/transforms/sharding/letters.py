@@ -87,7 +87,7 @@ def _with_indexed(letters: Letters, axes: Sequence[int], primitive: Primitive) -
 
 
 def letters_beside_indices(primitive: Primitive, types: Sequence[ArrayType], params: Params) -> Letters | None:
-    """The same with axes whole that indices address."""
+    """The same, with the axes that indices address left whole."""
     lower = primitive.lower
     match lower:
         case Scalar() | Convert() | Bitcast() | Parts():

@@ -85,7 +85,7 @@ class Localize(Interpreter):
         return Localize(parent, self.region, None if self.runs is None or runs is None else self.runs * runs)
 
     def operand(self, value: Value) -> Operand:
-        """A value as an operand. What a loop reads of outside is sent once for all its runs."""
+        """A value as an operand. What a loop reads from outside is sent once for all its steps."""
         is_outside = self.owns(value) and isinstance(value.source, Outside)
         often = 1.0 if not is_outside else 0.0 if self.runs is None else 1 / max(self.runs, 1)
         return Operand(type_of(value), self.layout(value), often)

@@ -104,7 +104,7 @@ def differences(answer: Answered, share: float = 1.0) -> list[Difference]:
     """
     single = list(_single(answer, share))
     wrong = {d.name for d in single}
-    of_program = [d for d in _whole(answer, share) if not wrong & _behind(answer.program, d.name)]
+    of_program = [d for d in _differences_of_program(answer, share) if not wrong & _behind(answer.program, d.name)]
     of_program = [d for d in of_program if d.actual is not None or not any(e.actual is None for e in single)]
     return [d for d in single + of_program if not d.is_deliberate]
 
@@ -129,7 +129,7 @@ def _single(answer: Answered, share: float) -> Iterator[Difference]:
                 values[name] = value if expected.weak and reply.weak else jnp.asarray(expected.bits)
 
 
-def _whole(answer: Answered, share: float) -> Iterator[Difference]:
+def _differences_of_program(answer: Answered, share: float) -> Iterator[Difference]:
     try:
         actual = as_one(answer.program)
     except Exception as error:

@@ -43,7 +43,7 @@ def known_failures(library: str) -> dict[str, str]:
     if not file.exists():
         return {}
     lines = [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
-    return {name.strip(): why.strip() for name, _, why in (line.partition("  # ") for line in lines)}
+    return {name.strip(): reason.strip() for name, _, reason in (line.partition("  # ") for line in lines)}
 
 
 def fetch(requirement: str, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from jax.experimental import io_callback
 from jax.sharding import PartitionSpec as P
 
 
-def _said(f):
+def _output_and_result(f):
     """The output of a function, and its result."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
@@ -63,7 +63,7 @@ def a_notebook_that_prints(n=6):
         )
         print(P("x", None, ("y", "z")), P(), jax.jit(lambda a: a).lower(x).out_info, jax.default_backend())
 
-    return _said(cells)
+    return _output_and_result(cells)
 
 
 def calls_to_the_host(n=5):
@@ -118,7 +118,7 @@ def calls_to_the_host(n=5):
         jax.debug.print("{x} {y:>6} {z:.2e} {{braces}}", x=jnp.arange(3), y=7, z=jnp.float32(12345.678))
         return s, v, e, b, g, t
 
-    output, result = _said(everything)
+    output, result = _output_and_result(everything)
     output = np.array("\n".join(sorted(str(output).split("\n"))))  # sets print in any order
     return output, result, np.array(str(log)), counter["n"]
 
@@ -166,7 +166,7 @@ def exports_and_stages(n=7):
             [a.shape for a in jax.make_jaxpr(lambda a, b: (a @ b, a.sum(0), jnp.exp(a[0])))(x, params["w"]).out_avals]
         )
 
-    output, _ = _said(words)
+    output, _ = _output_and_result(words)
     return (
         output,
         exp.call(params, x),

@@ -126,7 +126,7 @@ def updated_by_windows(m: Maker) -> Made:
     )
 
 
-def taken(m: Maker) -> Made:
+def take(m: Maker) -> Made:
     x = m.pick(1, most=3)
     if x is None:
         return None
@@ -248,7 +248,7 @@ RULES: tuple[Rule, ...] = (
     updated_by_a_mask,
     updated_by_windows,
     updated_by_windows,
-    taken,
+    take,
     taken_along,
     put,
     chosen,

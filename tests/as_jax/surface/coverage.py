@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.as_jax.surface.compare import of_rune, stored
 from tests.as_jax.surface.functions.letters import FAMILIES, expressions, scope
-from tests.as_jax.surface.objects.said import FOLDER, PROGRAMS, import_modules, lines
+from tests.as_jax.surface.objects.expressions import FOLDER, PROGRAMS, import_modules, lines
 
 _NOTHING = object()  # for an expression that is not a chain of names
 _SOURCES = [Path(__file__).with_name("calls.py"), *(FOLDER / f"{name}.py" for name in PROGRAMS)]

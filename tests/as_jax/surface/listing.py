@@ -189,7 +189,7 @@ def parameters(value: Any) -> str:
 _SHOWN = (bool, int, float, str)
 
 
-class _Shown:
+class _Word:
     """A default that is shown by a word: texts of enumerations and functions have addresses."""
 
     def __init__(self, text: str):
@@ -204,4 +204,4 @@ def _plain(default: Any) -> Any:
         return default
     if type(default) is tuple and all(type(x) in _SHOWN for x in default):
         return default
-    return _Shown("...")
+    return _Word("...")

@@ -106,7 +106,7 @@ class Event:
 
     def query(self) -> bool:
         assert self.fake.is_current()
-        self.fake.asked()
+        self.fake.poll()
         if self.fake.fault is not None:
             raise Error(f"query failed: {self.fake.fault.name}")
         return self.position <= self.fake.done_count
@@ -223,7 +223,7 @@ class FakeCuda(Kernels):
             self.queue.append(work)
             self.enqueue_count += 1
 
-    def asked(self) -> None:
+    def poll(self) -> None:
         """Somebody asks whether an event has come."""
 
     def drain(self, until: int | None = None) -> None:

@@ -44,7 +44,7 @@ class FakeDevice(FakeCuda):
         record.name = lambda: self.machine.name
         return record
 
-    def asked(self) -> None:
+    def poll(self) -> None:
         with self.lock:
             if self.queue and not (self.machine.is_paused or self.fault or self.is_stuck(1)):
                 self.step()
@@ -120,7 +120,7 @@ class Arrival:
         return device.is_stuck(meeting.positions[other] - device.done_count - 1)
 
 
-class Here:
+class CurrentDevice:
     """One side of the driver, on the device whose context is current."""
 
     def __init__(self, machine: Machine, side: str):
@@ -129,7 +129,7 @@ class Here:
     def __getattr__(self, name: str) -> Any:
         if name == "Device":
             return AllDevices(self.machine)
-        return getattr(getattr(self.machine.here(), self.side), name)
+        return getattr(getattr(self.machine.current_device(), self.side), name)
 
 
 class AllDevices(Devices):
@@ -154,9 +154,9 @@ class Machine:
         self.name = f"Fake of machine {next(_serials)}"  # a device is opened once, by what it is
         self.is_paused = False
         self.devices = [FakeDevice(self, n) for n in range(count)]
-        self.driver, self.bindings = Here(self, "driver"), Here(self, "bindings")
+        self.driver, self.bindings = CurrentDevice(self, "driver"), CurrentDevice(self, "bindings")
 
-    def here(self) -> FakeDevice:
+    def current_device(self) -> FakeDevice:
         """The device whose context is current; the first for what needs none."""
         contexts = self.stack.contexts
         return self.devices[contexts[-1].number if contexts else 0]
@@ -176,8 +176,8 @@ def opened(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Device]:
     monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
     monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "load", lambda: machine.driver)
-    targets, why = cuda.probe()
-    assert why is None
+    targets, reason = cuda.probe()
+    assert reason is None
 
     def open_device(target: Any) -> Any:
         backend = cuda.open_device(target)

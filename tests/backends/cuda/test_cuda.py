@@ -306,9 +306,9 @@ def test_devices_are_listed_as_targets(monkeypatch: pytest.MonkeyPatch, fake: Fa
     monkeypatch.setattr(cuda, "load", lambda: fake.driver)
     monkeypatch.setattr(by_bindings, "bindings", lambda: fake.bindings)
 
-    (target,), why = cuda.probe()
+    (target,), reason = cuda.probe()
 
-    assert why is None
+    assert reason is None
     assert target.description == "Fake, compute capability 9.0"
     assert (target.cores, target.threads_per_workgroup, target.shared_bytes) == (4, 1024, 232448)
 
@@ -319,11 +319,11 @@ def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.Monkey
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
     monkeypatch.setattr(cuda, "load", lambda: old.driver)
 
-    targets, why = cuda.probe()
+    targets, reason = cuda.probe()
 
     assert targets == []
-    assert "the driver is of CUDA 12 and loads no code of NVRTC 13" in str(why)
-    assert "nvidia-cuda-nvrtc-cu12 'cuda-bindings<13'" in str(why)
+    assert "the driver is of CUDA 12 and loads no code of NVRTC 13" in str(reason)
+    assert "nvidia-cuda-nvrtc-cu12 'cuda-bindings<13'" in str(reason)
 
 
 def test_the_kernels_of_the_executor_are_those_that_graphs_name():

@@ -56,9 +56,9 @@ def test_devices_are_listed_without_pycuda(monkeypatch: pytest.MonkeyPatch, fake
     monkeypatch.setattr(cuda, "version", lambda: (13, 0))
     monkeypatch.setattr(cuda, "load", by_bindings.BindingsDriver)
 
-    (target,), why = cuda.probe()
+    (target,), reason = cuda.probe()
 
-    assert why is None
+    assert reason is None
     assert (target.name, target.description) == ("cuda:0", "Fake, compute capability 9.0")
     assert (target.cores, target.threads_per_workgroup, target.shared_bytes) == (4, 1024, 232448)
 

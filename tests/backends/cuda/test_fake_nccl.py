@@ -191,11 +191,11 @@ MISUSES: dict[str, tuple[Callable[[Two], None], str]] = {
 
 @pytest.mark.parametrize("name", MISUSES)
 def test_a_misuse_is_refused_and_noted(two: Two, name: str):
-    misuse, why = MISUSES[name]
+    misuse, reason = MISUSES[name]
 
     with pytest.raises(Refused, match="invalid usage"):
         misuse(two)
-    assert any(isinstance(p, Misuse) and why in str(p) for p in two.nccl.problems), two.nccl.problems
+    assert any(isinstance(p, Misuse) and reason in str(p) for p in two.nccl.problems), two.nccl.problems
 
 
 def test_a_stream_that_waits_for_a_lost_device_hangs(two: Two):

@@ -16,7 +16,7 @@ class Failed(Exception):
 
 
 @dataclass
-class Told:
+class CountdownEvent:
     """An event that ends after so many questions."""
 
     questions: int
@@ -35,7 +35,7 @@ class Told:
 
 
 def test_the_driver_is_waited_for_once_the_event_is_done():
-    event = Told(50)
+    event = CountdownEvent(50)
 
     waiting.wait_for(event)
 
@@ -44,11 +44,11 @@ def test_the_driver_is_waited_for_once_the_event_is_done():
 
 def test_an_event_that_has_failed_raises_the_drivers_error():
     with pytest.raises(Failed):
-        waiting.wait_for(Told(3, Failed()))
+        waiting.wait_for(CountdownEvent(3, Failed()))
 
 
 def test_another_thread_waits_as_the_driver_does():
-    event = Told(50)
+    event = CountdownEvent(50)
 
     thread = threading.Thread(target=waiting.wait_for, args=(event,))
     thread.start()
@@ -68,7 +68,7 @@ def test_pauses_grow_with_what_was_waited_and_are_short_enough_for_a_signal(monk
 
 
 def test_an_event_whose_wait_was_interrupted_stays_until_it_is_done(monkeypatch: pytest.MonkeyPatch):
-    leftovers, slow, quick = waiting.Abandoned(), Told(2), Told(0)
+    leftovers, slow, quick = waiting.Abandoned(), CountdownEvent(2), CountdownEvent(0)
 
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt

@@ -117,9 +117,9 @@ def test_a_driver_that_the_parent_loaded_is_refused_to_the_child_with_a_hint(mon
     driver.check()
     monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
 
-    with pytest.raises(DeviceError, match="opencl: cannot be used in a forked process") as it:
+    with pytest.raises(DeviceError, match="opencl: cannot be used in a forked process") as error:
         driver.check()
-    assert "spawn" in (it.value.hint or "")
+    assert "spawn" in (error.value.hint or "")
 
 
 BUSY = """

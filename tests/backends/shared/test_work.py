@@ -109,11 +109,11 @@ def test_calls_finish_in_the_order_of_their_submission():
 
 
 def test_work_of_a_lost_device_counts_as_finished():
-    def lost() -> bool:
+    def failing_poll() -> bool:
         raise DeviceError("the device is lost")
 
     work = Work()
-    work.follow(lost)
+    work.follow(failing_poll)
     assert work.stats().in_flight == 0
 
 

@@ -162,18 +162,18 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(bac
         (y,) = run(backend, plan_of(code), np.ones(8, np.float32))
         assert y[0] == k + 1
 
-    def left() -> tuple[int, int]:
+    def live_memory() -> tuple[int, int]:
         gc.collect()
         backend.synchronize()
         return len(backend.session().device._handles), backend.memory_stats().live_bytes
 
     for k in range(5):
         cycle(k)
-    before = left()
+    before = live_memory()
     for k in range(40):
         cycle(k)
 
-    assert left() == before
+    assert live_memory() == before
 
 
 # --- a device that is lost, and the end -------------------------------------------------------
@@ -329,7 +329,7 @@ backend.synchronize()
 # --- float controls ---------------------------------------------------------------------------
 
 
-def said(independence: int, *bits: int) -> SimpleNamespace:
+def float_properties(independence: int, *bits: int) -> SimpleNamespace:
     """Properties of a driver that can keep denormals in some formats."""
     other = ("shaderSignedZeroInfNanPreserveFloat", "shaderRoundingModeRTEFloat")
     keeps = {f"shaderDenormPreserveFloat{b}": b in bits for b in (16, 32, 64)}
@@ -350,6 +350,6 @@ def said(independence: int, *bits: int) -> SimpleNamespace:
 def test_a_float_control_is_requested_where_the_driver_lets_it_differ(
     independence: int, bits: tuple[int, ...], settable: set[int]
 ):
-    controls = vulkan._float_controls(said(independence, *bits))
+    controls = vulkan._float_controls(float_properties(independence, *bits))
 
     assert controls == {("denormals", b) for b in settable}

@@ -37,14 +37,14 @@ from tests.support.lowering import program_of
 from tests.support.sampling import one_in
 
 
-def shown(text: str, target: Target = TARGET) -> str:
-    """The whole module."""
+def disassembly(text: str, target: Target = TARGET) -> str:
+    """The whole module, as text."""
     return to_text(rendered(text, target).words).rstrip()
 
 
 def body(text: str, target: Target = TARGET) -> str:
     """The entry point, once buffers, sizes and the number of the thread are known."""
-    lines = shown(text, target).splitlines()
+    lines = disassembly(text, target).splitlines()
     start = next(k for k, line in enumerate(lines) if "SelectionMerge" in line)
     end = next(k for k, line in enumerate(lines) if "FunctionEnd" in line)
     return "\n".join(lines[start:end])
@@ -60,7 +60,7 @@ code double(x: read f32[n], y: write f32[n]) sizes n in 0..1000 {
 
 
 def test_a_module_states_its_requirements_and_the_places_of_its_arguments(expect):
-    head = shown(DOUBLE).partition("  %double = Function")[0].rstrip()
+    head = disassembly(DOUBLE).partition("  %double = Function")[0].rstrip()
     expect(
         head,
         """
@@ -92,7 +92,7 @@ def test_a_module_states_its_requirements_and_the_places_of_its_arguments(expect
 
 
 def test_a_thread_loads_its_table_and_finds_its_point(expect):
-    entry = shown(DOUBLE).partition("-> void\n")[2].partition("  SelectionMerge")[0].rstrip()
+    entry = disassembly(DOUBLE).partition("-> void\n")[2].partition("  SelectionMerge")[0].rstrip()
     expect(
         entry,
         """
@@ -266,23 +266,23 @@ def test_a_workgroup_is_one_group_however_many_threads_it_has():
 def test_only_a_grid_that_may_need_folding_asks_how_wide_the_launch_is():
     small = ONE_AXIS.replace("0..", "0..1000")
 
-    assert "NumWorkgroups" in shown(ONE_AXIS)
-    assert "NumWorkgroups" not in shown(small)
+    assert "NumWorkgroups" in disassembly(ONE_AXIS)
+    assert "NumWorkgroups" not in disassembly(small)
 
 
 # --- indices ----------------------------------------------------------------------------------
 
 
 def test_indices_are_of_32_bits_where_bounds_allow_it():
-    narrow = shown("code f(y: write f32[4000000000]) { for i in 9 grid { store y[9*i] = 0.0_f32 } }")
-    wide = shown("code f(y: write f32[9000000000]) { for i in 9 grid { store y[999999999*i] = 0.0_f32 } }")
+    narrow = disassembly("code f(y: write f32[4000000000]) { for i in 9 grid { store y[9*i] = 0.0_f32 } }")
+    wide = disassembly("code f(y: write f32[9000000000]) { for i in 9 grid { store y[999999999*i] = 0.0_f32 } }")
 
     assert "i64" not in narrow
     assert "IMul i64" in wide
 
 
 def test_a_comparison_of_small_indices_needs_no_64_bits():
-    assert "i64" not in shown("pad")
+    assert "i64" not in disassembly("pad")
 
 
 def test_a_dividend_that_may_be_negative_is_shifted_first():
@@ -315,7 +315,7 @@ def test_a_dot_may_fuse_its_products():
 
 
 def test_float_controls_are_those_of_the_types_in_use():
-    modes = [line.split()[1:] for line in shown("softmax").splitlines() if "ExecutionMode" in line]
+    modes = [line.split()[1:] for line in disassembly("softmax").splitlines() if "ExecutionMode" in line]
 
     expected = ["DenormPreserve", "RoundingModeRTE", "SignedZeroInfNanPreserve"]
     assert modes[1:] == [[mode, "32"] for mode in expected]
@@ -355,8 +355,8 @@ def test_such_a_driver_converts_denormals_by_their_bits(source: str, result: str
       for i in 9 grid {{ store y[i] = {result}(x[i]) }}
     }}"""
 
-    assert "FMul" in shown(code, LOOSE)
-    assert "FMul" not in shown(code)
+    assert "FMul" in disassembly(code, LOOSE)
+    assert "FMul" not in disassembly(code)
 
 
 def test_the_bits_of_a_word_are_counted_by_an_instruction_for_integers_of_all_sizes():
@@ -365,7 +365,7 @@ def test_the_bits_of_a_word_are_counted_by_an_instruction_for_integers_of_all_si
       for i in 9 grid {{ store y[i] = popcount(x[i]) }}
     }}"""
 
-    counts = [shown(code.format(dtype)).count("BitCount") for dtype in ("i8", "u16", "i32", "u64")]
+    counts = [disassembly(code.format(dtype)).count("BitCount") for dtype in ("i8", "u16", "i32", "u64")]
     assert counts == [1, 1, 1, 2]
 
 
@@ -389,7 +389,7 @@ def test_read_only_and_aliased_pointers_are_decorated():
     code f(x: read f32[9], w: read f32[9], y: write f32[9]) aliases x=y {
       for i in 9 grid { store y[i] = x[i] + w[i] }
     }"""
-    lines = [line for line in shown(code).splitlines() if line.endswith("Pointer")]
+    lines = [line for line in disassembly(code).splitlines() if line.endswith("Pointer")]
 
     decorations = {line.split()[0]: line.split("# ")[1] for line in lines}
     assert decorations == {"%x": "AliasedPointer", "%w": "RestrictPointer", "%y": "AliasedPointer"}

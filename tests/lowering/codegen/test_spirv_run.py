@@ -37,7 +37,7 @@ def opened(device: Device, **changes) -> object:
     return device.file.open_device(replace(device.target, **changes))
 
 
-def found(backend: object, code: KernelCode, *inputs: np.ndarray) -> np.ndarray:
+def device_result(backend: object, code: KernelCode, *inputs: np.ndarray) -> np.ndarray:
     """The one result of a kernel."""
     return run(backend, plan_of(code), *inputs)[0]
 
@@ -56,7 +56,7 @@ def expected(code: KernelCode, *inputs: np.ndarray) -> np.ndarray:
 def test_random_code_computes_what_the_interpreter_computes(seed: int, device: Device):
     code, (x, k, _) = random_code(seed), random_inputs(seed)
 
-    same(expected(code, x, k), found(device.backend, code, x, k))
+    same(expected(code, x, k), device_result(device.backend, code, x, k))
 
 
 GRID = """
@@ -85,7 +85,7 @@ def test_a_launch_of_more_groups_than_fit_one_dimension_runs_every_point_once(te
     backend = opened(device, launch_groups=3, threads_per_workgroup=16)
     x = np.arange(int(str(code.params[0].size))).astype(code.params[0].dtype)
 
-    same(expected(code, x), found(backend, code, x))
+    same(expected(code, x), device_result(backend, code, x))
 
 
 EDGES = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -2.5, 3e38])
@@ -108,7 +108,7 @@ def test_comparisons_are_right_without_float_controls(dtype: np.dtype, device: D
         a, b = EDGES.astype(dtype), np.roll(EDGES, shift).astype(dtype)
         for expr in of_floats(dtype):
             code = kernel_of(expr, dtype)
-            reference, out = expected(code, a, b, b), found(backend, code, a, b, b)
+            reference, out = expected(code, a, b, b), device_result(backend, code, a, b, b)
             # max(0.0, -0.0) may be either zero.
             zero = np.zeros((), out.dtype)
             same(reference + zero, out + zero) if expr.name in ("max", "min") else same(reference, out)
@@ -126,4 +126,4 @@ def test_f16_is_computed_as_such(device: Device):
     for expr in operations(dtypes.f16):
         if isinstance(expr, Cast) or expr.name in exact:
             code = kernel_of(expr, dtypes.f16)
-            same(expected(code, a, b, c), found(backend, code, a, b, c))
+            same(expected(code, a, b, c), device_result(backend, code, a, b, c))

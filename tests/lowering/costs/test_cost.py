@@ -167,13 +167,13 @@ def test_no_device_copies_faster_than_its_memory(record: DeviceRecord):
 
 
 def test_a_group_that_needs_all_shared_memory_is_alone():
-    def held(size: int) -> int:
+    def resident_groups(size: int) -> int:
         threads = "for t in 128 workgroup { store part[t] = 1.0_f32 barrier store y[128*i + t] = part[127 - t] }"
         body = f"for i in 4096 grid {{ alloc part: f32[{size}] shared {threads} }}"
         return on_h100(body, "y: write f32[524288]").resident_groups
 
-    assert held(50_000) == 1
-    assert held(1_000) == 16  # as many threads as a unit holds
+    assert resident_groups(50_000) == 1
+    assert resident_groups(1_000) == 16  # as many threads as a unit holds
 
 
 def test_a_launch_with_few_groups_fills_no_unit():

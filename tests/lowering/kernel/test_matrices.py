@@ -106,7 +106,7 @@ def test_a_product_counts_as_the_multiplications_of_its_threads():
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "reason"),
     [
         ({"between": ""}, "which nothing has written"),
         ({"fetches": FETCHES.replace("x[8*t]", "x[8*t + 8]")}, "index 512 of 512"),
@@ -114,8 +114,8 @@ def test_a_product_counts_as_the_multiplications_of_its_threads():
         ({"multiply": MULTIPLY.replace("a[384*(t//32)", "a[384*(t//16 % 2)")}, "threads of a subgroup read different"),
     ],
 )
-def test_the_interpreter_detects_a_wrong_access(changes: dict[str, str], why: str):
-    with pytest.raises(CheckError, match=why):
+def test_the_interpreter_detects_a_wrong_access(changes: dict[str, str], reason: str):
+    with pytest.raises(CheckError, match=reason):
         result(parse(kernel(**changes)))  # type: ignore[arg-type]
 
 
@@ -126,7 +126,7 @@ def refused(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "reason"),
     [
         ({"multiply": f"if index(t) < 32_i64 {{ {MULTIPLY} }}"}, "a product of matrices that not all threads reach"),
         ({"threads": 48}, "by [48] threads, not by one loop of subgroups"),
@@ -143,8 +143,8 @@ def refused(text: str) -> str:
         ({"fetches": "fetch 4 of y[4*t] into b[4*t]"}, "y and b hold different dtypes"),
     ],
 )
-def test_a_kernel_that_breaks_a_rule_is_refused_with_the_reason(changes: dict[str, str | int], why: str):
-    assert why in refused(kernel(**changes))  # type: ignore[arg-type]
+def test_a_kernel_that_breaks_a_rule_is_refused_with_the_reason(changes: dict[str, str | int], reason: str):
+    assert reason in refused(kernel(**changes))  # type: ignore[arg-type]
 
 
 def test_a_product_outside_a_workgroup_is_refused():

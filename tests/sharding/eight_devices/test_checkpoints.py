@@ -133,7 +133,7 @@ def test_a_damaged_file_is_an_error_and_no_number(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("like", "why"),
+    ("like", "reason"),
     [
         ({"x": X[:4]}, r"cannot read \['x'\] as f32\[4,12\] \(the checkpoint has f32\[8,12\]\)"),
         ({"x": X.astype("i4")}, r"as i32\[8,12\]"),
@@ -141,10 +141,10 @@ def test_a_damaged_file_is_an_error_and_no_number(tmp_path: Path):
         ({}, r"cannot read \['x'\] as nothing"),
     ],
 )
-def test_a_checkpoint_of_other_arrays_is_refused(tmp_path: Path, like: Any, why: str):
+def test_a_checkpoint_of_other_arrays_is_refused(tmp_path: Path, like: Any, reason: str):
     save_checkpoint(tmp_path, {"x": X})
 
-    with pytest.raises(DistributedError, match=why):
+    with pytest.raises(DistributedError, match=reason):
         load_checkpoint(tmp_path, like)
 
 

@@ -113,21 +113,21 @@ def test_blocks_that_move_arrive_whole(length: int):
     x = DRAW.normal(size=(8, 8, 3, length)).astype("f")  # of each device [8, 3, length]
     senders = {receiver: sender for sender, receiver in [(0, 3), (3, 1), (5, 5), (6, 0)]}
 
-    def moved(collective: Any) -> np.ndarray:
+    def collective_result(collective: Any) -> np.ndarray:
         return np.asarray(on_devices(lambda v: collective(v[0])[None])(x))
 
     for axis in range(3):
-        rows = moved(lambda v, axis=axis: lax.all_gather(v, "a", axis=axis))
+        rows = collective_result(lambda v, axis=axis: lax.all_gather(v, "a", axis=axis))
         np.testing.assert_array_equal(rows, np.broadcast_to(np.stack([*x], axis), rows.shape))
     for concat in range(3):
-        exchange = moved(lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat))
+        exchange = collective_result(lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat))
         np.testing.assert_array_equal(exchange, [np.stack([*x[:, n]], concat) for n in range(8)])
-    back = moved(lambda v: lax.all_to_all(rnp.moveaxis(v, 0, 2), "a", 2, 0))
+    back = collective_result(lambda v: lax.all_to_all(rnp.moveaxis(v, 0, 2), "a", 2, 0))
     np.testing.assert_array_equal(back, [x[:, n] for n in range(8)])
     np.testing.assert_array_equal(
-        moved(lambda v: lax.psum_scatter(v, "a")), [in_tree(np.add, x[:, n]) for n in range(8)]
+        collective_result(lambda v: lax.psum_scatter(v, "a")), [in_tree(np.add, x[:, n]) for n in range(8)]
     )
-    permutation = moved(lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]))
+    permutation = collective_result(lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]))
     np.testing.assert_array_equal(permutation, [x[senders[n]] if n in senders else 0 * x[n] for n in range(8)])
 
 

@@ -196,7 +196,7 @@ def test_a_form_may_exclude_the_very_size_it_was_found_at():
 # --- what cannot be symbolic ----------------------------------------------------------------------
 
 
-def said(function: Callable[..., Any], shapes: Shapes) -> list[str]:
+def warning_texts(function: Callable[..., Any], shapes: Shapes) -> list[str]:
     """The warnings of these calls."""
     with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
@@ -226,7 +226,7 @@ def remembered(size: int) -> float:
     ],
 )
 def test_a_function_that_needs_a_size_as_a_number_is_traced_for_each_and_warns_once(function: Any, reason: str):
-    (message,) = said(function, each(4, 6, 8, 10, 12))
+    (message,) = warning_texts(function, each(4, 6, 8, 10, 12))
 
     first, hint, place = message.splitlines()
     assert first.startswith("jit: cannot make axis 0 of argument[0] of lambda symbolic (")
@@ -241,7 +241,7 @@ def test_an_axis_that_cannot_be_symbolic_leaves_the_others_so():
 
     shapes = [((n, 4),) for n in (2, 3, 4, 5)] + [((5, m),) for m in (5, 6, 7)] + [((9, 4),)]
 
-    (message,) = said(function, shapes)
+    (message,) = warning_texts(function, shapes)
     assert "cannot make axis 1 of argument[0] of function symbolic" in message
 
 
@@ -249,7 +249,7 @@ def test_axes_of_which_one_reason_speaks_are_given_up_together():
     def function(x: Any, y: Any, z: Any) -> Any:
         return x.reshape(y.shape) if x.shape == y.shape else z * (2 if y.shape[0] % 2 else 3)
 
-    (message,) = said(function, [((n,), (2 * n,), (3 * n,)) for n in (2, 3, 4, 5)])
+    (message,) = warning_texts(function, [((n,), (2 * n,), (3 * n,)) for n in (2, 3, 4, 5)])
     assert "cannot make axis 0 of argument[1] of function symbolic (truth value" in message
 
 

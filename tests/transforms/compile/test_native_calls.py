@@ -180,13 +180,13 @@ def test_a_dict_with_other_keys_is_another_kind(other: Any):
 
 
 def test_a_subclass_of_a_container_is_another_kind():
-    class Mine(tuple):
+    class UserTuple(tuple):
         __slots__ = ()
 
     f = warm(rune.jit(lambda p: p[0] + 1.0), (X,))
 
-    with pytest.raises(ArgumentError, match="cannot take Mine"):
-        f(Mine((X,)))
+    with pytest.raises(ArgumentError, match="cannot take UserTuple"):
+        f(UserTuple((X,)))
 
 
 def test_too_many_and_too_few_arguments_are_the_functions_own_error():

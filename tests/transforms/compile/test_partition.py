@@ -371,11 +371,11 @@ def test_operands_on_two_devices_are_an_error_that_names_them_and_the_line():
     def f(x: Any) -> Any:
         return rune.device_put(x, "cpu") + rune.device_put(x, OTHER)
 
-    with pytest.raises(DeviceError, match="add: cannot combine arrays on different devices") as it:
+    with pytest.raises(DeviceError, match="add: cannot combine arrays on different devices") as error:
         rune.jit(f)(array(HOST))
-    assert "(f32[3] on cpu:0, f32[3] on reference:0)" in it.value.message
-    assert it.value.frame is not None
-    assert it.value.frame.line == f.__code__.co_firstlineno + 1
+    assert "(f32[3] on cpu:0, f32[3] on reference:0)" in error.value.message
+    assert error.value.frame is not None
+    assert error.value.frame.line == f.__code__.co_firstlineno + 1
 
 
 LOOPS = {

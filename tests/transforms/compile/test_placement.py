@@ -30,7 +30,7 @@ def free() -> Any:
     return array(HOST)
 
 
-def there() -> Any:
+def remote_array() -> Any:
     return rune.device_put(HOST, OTHER)
 
 
@@ -111,7 +111,7 @@ def test_device_put_takes_a_device_as_well_as_its_name():
 
 
 def test_device_put_without_a_device_leaves_arrays_as_they_are():
-    x, y = free(), there()
+    x, y = free(), remote_array()
 
     arrays = rune.device_put([x, y])
 
@@ -120,7 +120,7 @@ def test_device_put_without_a_device_leaves_arrays_as_they_are():
 
 
 def test_device_put_of_a_committed_array_to_its_own_device_is_the_array():
-    x = there()
+    x = remote_array()
 
     assert rune.device_put(x, OTHER) is x
 
@@ -192,7 +192,7 @@ def test_a_free_array_made_elsewhere_is_computed_with_on_the_default_device():
 
 
 def test_committed_arrays_on_different_devices_are_an_error_that_names_them(expect: Any):
-    x, y = there(), rune.device_put(np.ones((2, 3), np.float32), "cpu")
+    x, y = remote_array(), rune.device_put(np.ones((2, 3), np.float32), "cpu")
 
     with pytest.raises(DeviceError) as error:
         _ = rnp.sum(x) + rnp.sum(y)
@@ -207,7 +207,7 @@ def test_committed_arrays_on_different_devices_are_an_error_that_names_them(expe
 
 
 def test_a_compiled_call_refuses_committed_arguments_on_different_devices(expect: Any):
-    x, y = there(), rune.device_put(1.0, "cpu")
+    x, y = remote_array(), rune.device_put(1.0, "cpu")
 
     with pytest.raises(DeviceError) as error:
         rune.jit(lambda a, b, c, d: a + b + c + d)(free(), x, y, x)
@@ -232,16 +232,16 @@ def test_a_compiled_call_refuses_committed_arguments_on_different_devices(expect
 )
 def test_committed_arrays_on_different_devices_meet_nowhere(operation: Any):
     with pytest.raises(DeviceError, match="cannot combine arrays on different devices"):
-        operation(there(), rune.device_put(HOST, "cpu"))
+        operation(remote_array(), rune.device_put(HOST, "cpu"))
 
 
 def test_a_committed_scalar_is_as_committed_as_any_array():
     with pytest.raises(DeviceError, match="cannot combine"):
-        _ = there() * rune.device_put(2.0, "cpu")
+        _ = remote_array() * rune.device_put(2.0, "cpu")
 
 
 def test_after_an_error_moving_one_array_helps():
-    x, y = there(), rune.device_put(HOST, "cpu")
+    x, y = remote_array(), rune.device_put(HOST, "cpu")
 
     same(HOST * HOST, x * rune.device_put(y, OTHER))
 
@@ -250,7 +250,7 @@ def test_after_an_error_moving_one_array_helps():
 
 
 def test_a_free_array_is_copied_to_a_device_once(copied_in: list):
-    x, w = there(), array(np.ones((5, 3), np.float32))
+    x, w = remote_array(), array(np.ones((5, 3), np.float32))
     f = rune.jit(lambda v: v * w)
     copied_in.clear()
 
@@ -272,7 +272,7 @@ def test_a_captured_array_is_copied_to_the_device_of_jit_once(copied_in: list):
 
 
 def test_numpy_data_may_change_between_two_operations():
-    x, host = there(), HOST.copy()
+    x, host = remote_array(), HOST.copy()
 
     first = rnp.add(x, host)
     host[:] = 10
@@ -282,7 +282,7 @@ def test_numpy_data_may_change_between_two_operations():
 
 
 def test_deleting_an_array_frees_its_copy():
-    x, w = there(), free()
+    x, w = remote_array(), free()
     _ = x + w
     assert w._copy is not None
 
@@ -301,7 +301,7 @@ def donating() -> Any:
 
 
 def test_a_donated_array_of_the_device_is_deleted_and_lends_its_memory():
-    x, y = there(), there()
+    x, y = remote_array(), remote_array()
     address = x.buffer.ctypes.data  # the reference executor's buffers are NumPy arrays
 
     result = donating()(x, y)
@@ -312,7 +312,7 @@ def test_a_donated_array_of_the_device_is_deleted_and_lends_its_memory():
 
 
 def test_a_donated_array_from_elsewhere_survives_and_its_copy_is_not_lent():
-    x, y, f = free(), there(), donating()
+    x, y, f = free(), remote_array(), donating()
 
     arrays = [f(x, y), f(x, y), x]
 
@@ -334,14 +334,14 @@ def test_committing_an_array_does_not_lend_its_memory_twice(device: str):
 
 
 def test_a_pickled_array_is_restored_free_on_the_cpu():
-    result = pickle.loads(pickle.dumps(there()))
+    result = pickle.loads(pickle.dumps(remote_array()))
 
     assert where(result) == ("cpu:0", False)
     same(HOST, result)
 
 
 def test_a_copied_array_is_another_one_at_the_same_place():
-    x = there()
+    x = remote_array()
 
     for result in (copy.copy(x), copy.deepcopy([x])[0]):
         assert result is not x
@@ -350,18 +350,18 @@ def test_a_copied_array_is_another_one_at_the_same_place():
 
 
 def test_the_repr_names_the_device():
-    assert repr(there()) == "Array([1., 2., 3.], f32[3], reference:0)"
+    assert repr(remote_array()) == "Array([1., 2., 3.], f32[3], reference:0)"
 
 
 def test_trees_keep_places():
-    arrays = rune.tree.map(lambda x: x * 2.0, {"a": there(), "b": free()})
+    arrays = rune.tree.map(lambda x: x * 2.0, {"a": remote_array(), "b": free()})
 
     assert {k: where(v) for k, v in arrays.items()} == {"a": (OTHER, True), "b": ("cpu:0", False)}
 
 
 def test_the_nan_check_looks_at_every_device():
     with rune.configure(check_nans=True), pytest.raises(NaNError, match="log: found NaN"):
-        rnp.log(there() - 2.0)
+        rnp.log(remote_array() - 2.0)
 
 
 # --- a device for a block -----------------------------------------------------------------------

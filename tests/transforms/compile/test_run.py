@@ -15,12 +15,12 @@ from tests.support.close import same
 X = array([1.0, 2.0])
 
 
-def there(value):
+def on_reference(value):
     return rune.device_put(value, "reference")
 
 
 def moving(x):
-    return rnp.log(there(x + 1.0))
+    return rnp.log(on_reference(x + 1.0))
 
 
 def test_a_program_that_only_computes_needs_no_stage():
@@ -38,7 +38,7 @@ def test_each_stage_is_needed_by_a_program_that_moves_values_under_both_checks()
 
 def test_a_key_that_two_parts_use_is_used_twice():
     def draws(key):
-        return rune.random.normal(key), there(rune.random.uniform(key))
+        return rune.random.normal(key), on_reference(rune.random.uniform(key))
 
     key = rune.random.key(0)
     with rune.configure(check_keys=True), pytest.raises(KeyReuseError):

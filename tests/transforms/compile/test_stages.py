@@ -166,17 +166,17 @@ def test_a_lowered_program_is_shown_in_runes_language():
 
 
 @pytest.mark.parametrize(
-    ("args", "why"),
+    ("args", "reason"),
     [
         ((rnp.ones(8), 1.0), r"with f32\[8\] \(it was compiled for f32\[7\]\)"),
         ((rnp.ones(7, "i4"), 1.0), r"with i32\[7\]"),
         ((X,), "argument"),
     ],
 )
-def test_compiled_code_refuses_other_arguments(args: tuple, why: str):
+def test_compiled_code_refuses_other_arguments(args: tuple, reason: str):
     executable = function.lower(X, 1.0).compile()
 
-    with pytest.raises(TypeError, match=why):
+    with pytest.raises(TypeError, match=reason):
         executable(*args)
 
 

@@ -34,7 +34,7 @@ class Scale:
     __call__ = apply
 
 
-def seen(make: Any, calls: int = 20, x: Any = 3.0) -> Any:
+def counts_of_calls(make: Any, calls: int = 20, x: Any = 3.0) -> Any:
     """What is counted while a function is jitted anew for each of some calls."""
     with rune.counting() as counts:
         for _ in range(calls):
@@ -46,7 +46,7 @@ def seen(make: Any, calls: int = 20, x: Any = 3.0) -> Any:
 
 
 def test_a_function_that_is_jitted_in_every_call_is_traced_and_compiled_once():
-    counts = seen(lambda: rune.jit(double))
+    counts = counts_of_calls(lambda: rune.jit(double))
 
     assert (counts.traces, counts.compiles, counts.runs) == (1, 1, 20)
 
@@ -54,8 +54,8 @@ def test_a_function_that_is_jitted_in_every_call_is_traced_and_compiled_once():
 @pytest.mark.parametrize("transform", [rune.grad, rune.value_and_grad, rune.jacrev, rune.vmap])
 def test_its_transformations_are_traced_once_too(transform):
     x = np.ones(3, np.float32) if transform is rune.vmap else 3.0
-    first = seen(lambda: transform(rune.jit(double)), calls=1, x=x)
-    more = seen(lambda: transform(rune.jit(double)), x=x)
+    first = counts_of_calls(lambda: transform(rune.jit(double)), calls=1, x=x)
+    more = counts_of_calls(lambda: transform(rune.jit(double)), x=x)
 
     assert first.traces == 1
     assert (more.traces, more.compiles) == (0, 0)
@@ -64,15 +64,15 @@ def test_its_transformations_are_traced_once_too(transform):
 def test_one_partial_object_is_one_function_and_each_new_one_another():
     triple = functools.partial(double, k=3)
 
-    assert seen(lambda: rune.jit(triple)).traces == 1
-    assert seen(lambda: rune.jit(functools.partial(double, k=3))).traces == 20
+    assert counts_of_calls(lambda: rune.jit(triple)).traces == 1
+    assert counts_of_calls(lambda: rune.jit(functools.partial(double, k=3))).traces == 20
 
 
 def test_a_bound_method_is_its_equals_function_while_one_is_held():
     scale, other = Scale(2.0), Scale(3.0)
     method = rune.jit(scale.apply)
 
-    assert seen(lambda: rune.jit(scale.apply)).traces == 1
+    assert counts_of_calls(lambda: rune.jit(scale.apply)).traces == 1
     assert rune.jit(other.apply)(2.0) == 6
     assert method(2.0) == 4
 
@@ -80,7 +80,7 @@ def test_a_bound_method_is_its_equals_function_while_one_is_held():
 def test_a_callable_object_is_a_function():
     scale = Scale(2.0)
 
-    assert seen(lambda: rune.jit(scale)).traces == 1
+    assert counts_of_calls(lambda: rune.jit(scale)).traces == 1
     assert rune.jit(Scale(3.0))(2.0) == 6
 
 
@@ -122,7 +122,7 @@ def test_a_cache_that_is_cleared_is_the_functions():
     g.clear_cache()
 
     assert f.cache_size() == 0
-    assert seen(lambda: f, calls=3).traces == 1
+    assert counts_of_calls(lambda: f, calls=3).traces == 1
     assert f(2.0) == 4
 
 

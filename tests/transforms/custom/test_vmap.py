@@ -126,7 +126,7 @@ def test_trees_go_in_and_out():
 
 
 @pytest.mark.parametrize(
-    ("rule", "why"),
+    ("rule", "reason"),
     [
         (lambda n, b, x: x, "a pair of result and out_batched"),
         (lambda n, b, x: ((x, x), (True, True)), "the function gives a single value"),
@@ -134,11 +134,11 @@ def test_trees_go_in_and_out():
         (lambda n, b, x: (x[:2], True), "5 lanes required of the result"),
     ],
 )
-def test_a_wrong_rule_is_refused(rule: Any, why: str):
+def test_a_wrong_rule_is_refused(rule: Any, reason: str):
     function = rune.custom_vmap(lambda x: x)
     function.def_vmap(rule)
 
-    with pytest.raises(TypeError, match=why):
+    with pytest.raises(TypeError, match=reason):
         rune.vmap(function)(X)
 
 

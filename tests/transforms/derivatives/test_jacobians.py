@@ -187,9 +187,9 @@ NOT_ASKED_FOR: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "call", "why"), NOT_ASKED_FOR, ids=[n[0] for n in NOT_ASKED_FOR])
-def test_a_complex_derivative_with_two_meanings_must_be_requested(name: str, call: Any, why: str):
-    with pytest.raises(TransformError, match=why):
+@pytest.mark.parametrize(("name", "call", "reason"), NOT_ASKED_FOR, ids=[n[0] for n in NOT_ASKED_FOR])
+def test_a_complex_derivative_with_two_meanings_must_be_requested(name: str, call: Any, reason: str):
+    with pytest.raises(TransformError, match=reason):
         call()
 
 

@@ -92,9 +92,9 @@ NOT_LINEAR: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "function", "why"), NOT_LINEAR, ids=[n[0] for n in NOT_LINEAR])
-def test_a_function_that_is_not_linear_is_refused(name: str, function: Any, why: str):
-    with pytest.raises(TransformError, match=why):
+@pytest.mark.parametrize(("name", "function", "reason"), NOT_LINEAR, ids=[n[0] for n in NOT_LINEAR])
+def test_a_function_that_is_not_linear_is_refused(name: str, function: Any, reason: str):
+    with pytest.raises(TransformError, match=reason):
         rune.linear_transpose(function, X)
 
 

@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], set[str]]] = {
 }
 
 
-def kept(function: Callable[..., Any]) -> set[str]:
+def residual_types(function: Callable[..., Any]) -> set[str]:
     """The types of the residuals."""
     _, linear = linearize_flat(lambda x, v: [function(x, v)], [X, V], [True, True])
     return {str(type_of(r)) for r in linear.residuals}
@@ -42,7 +42,7 @@ def kept(function: Callable[..., Any]) -> set[str]:
 
 @pytest.mark.parametrize(("function", "expected"), FUNCTIONS.values(), ids=FUNCTIONS)
 def test_no_value_made_from_numbers_alone_is_kept(function: Any, expected: set[str]):
-    assert kept(function) == expected
+    assert residual_types(function) == expected
 
 
 @pytest.mark.parametrize(("function", "expected"), FUNCTIONS.values(), ids=FUNCTIONS)
@@ -60,7 +60,7 @@ def test_no_value_made_from_numbers_alone_passes_from_one_compiled_program_to_th
 
 
 def test_a_mask_that_depends_on_an_argument_is_a_residual():
-    assert kept(lambda x, v: rnp.where(x > 0, x, v)) == {"bool[6,6]"}
+    assert residual_types(lambda x, v: rnp.where(x > 0, x, v)) == {"bool[6,6]"}
 
 
 def test_a_residual_that_takes_many_steps_is_kept_and_not_recomputed():
@@ -70,4 +70,4 @@ def test_a_residual_that_takes_many_steps_is_kept_and_not_recomputed():
             mask = mask[::-1]
         return rnp.where(mask, x, v)
 
-    assert kept(function) == {"bool[6,6]"}
+    assert residual_types(function) == {"bool[6,6]"}

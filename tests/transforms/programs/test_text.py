@@ -49,7 +49,7 @@ def tripled(x: Any) -> Any:
 tripled.defvjp(lambda x: (rnp.sin(x), x), lambda x, ct: (3.0 * ct * rnp.cos(x),))
 
 
-def kept(policy: Any) -> Callable[..., Any]:
+def checkpointed_sine(policy: Any) -> Callable[..., Any]:
     return rune.checkpoint(lambda x: rnp.sin(rune.checkpoint_name(rnp.sin(x), "a")), policy=policy)
 
 
@@ -68,14 +68,16 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "jvp of custom_jvp": lambda x: rune.jvp(doubled, (x,), (x,)),
     "custom_vjp": tripled,
     "custom_vjp on lanes": rune.vmap(rune.vmap(lambda x: tripled(x))),
-    "checkpoint": kept(None),
-    "grad of checkpoint": rune.vmap(rune.grad(kept(policies.save_only_these_names("a")))),
+    "checkpoint": checkpointed_sine(None),
+    "grad of checkpoint": rune.vmap(rune.grad(checkpointed_sine(policies.save_only_these_names("a")))),
     "either policy": rune.vmap(
         rune.grad(
-            kept(policies.save_from_both_policies(policies.dots_saveable, policies.save_any_names_but_these("b", "c")))
+            checkpointed_sine(
+                policies.save_from_both_policies(policies.dots_saveable, policies.save_any_names_but_these("b", "c"))
+            )
         )
     ),
-    "a policy of one's own": rune.vmap(rune.grad(kept(lambda primitive, *_, **__: False))),
+    "a policy of one's own": rune.vmap(rune.grad(checkpointed_sine(lambda primitive, *_, **__: False))),
     "callback": called,
     "callback on lanes": rune.vmap(called),
     "ordered callback": noted,

@@ -11,7 +11,7 @@ read at once, are borrowed: no code runs between fetching and reading them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
@@ -205,8 +205,9 @@ def _has_length(node: _Node, container: Value, length: Value) -> Value:
 
 def _is_array(node: _Node, object: Value) -> Value:
     """Whether it is one of rune's arrays, of the type, on this device, and not deleted."""
-    process, code = node.process, node.code
-    type, place, buffer = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "BUFFER"))
+    code = node.code
+    type, place, buffer = _slots(node, object, "TYPE", "PLACE", "BUFFER")
+    # Types and these two places are unique objects, so addresses tell them apart.
     is_committed = place.equals(node.object("COMMITTED"))
     is_here = is_committed | place.equals(node.object("FREE"))
     has_buffer = is_null(buffer).invert()
@@ -216,6 +217,11 @@ def _is_array(node: _Node, object: Value) -> Value:
         return _is_memory(node, buffer)
 
     return code.where(type.equals(node.word("expected", "ptr")) & is_here & has_buffer, lend)
+
+
+def _slots(node: _Node, array: Value, *names: str) -> Iterable[Value]:
+    """The objects in some slots of one of rune's arrays, borrowed."""
+    return (node.process.field(node.code, array, f"SLOT_{name}") for name in names)
 
 
 def _is_donated(node: _Node, object: Value) -> Value:
@@ -229,7 +235,7 @@ def _is_donated(node: _Node, object: Value) -> Value:
 def _is_placed(node: _Node, object: Value) -> Value:
     """Whether it is one of rune's arrays, of the type, on the expected device, and not deleted."""
     process, code = node.process, node.code
-    type, place, buffer = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "BUFFER"))
+    type, place, buffer = _slots(node, object, "TYPE", "PLACE", "BUFFER")
     expected = node.word("extra", "ptr")
 
     def has_same(slot: str) -> Value:
@@ -247,7 +253,7 @@ def _is_placed(node: _Node, object: Value) -> Value:
 def _is_copied(node: _Node, object: Value) -> Value:
     """Whether it is an uncommitted array of the CPU, of the type, with a copy on the device."""
     process, code = node.process, node.code
-    type, place, copy = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "COPY"))
+    type, place, copy = _slots(node, object, "TYPE", "PLACE", "COPY")
     is_free = place.equals(node.object("FREE"))
     has_copy = copy.compare("ne", node.object("NONE")) & is_null(copy).invert()
 

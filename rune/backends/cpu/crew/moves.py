@@ -79,6 +79,7 @@ def _in_group(kind: str, params: Params, type: ArrayType, group: Sequence[int], 
     if kind in EXTREMES:
         yield _shared(kind, type, group, place)
     elif kind == "psum_scatter":
+        # A place needs its own rows of the sum alone, so each adds up its own.
         outer, inner = _around(shape, axis_of(params, "scatter_axis"), item)
         # The operand is [outer, count, inner]; a place gets the sum of its [outer, inner].
         rows = Rows(inner, outer, count * inner, inner, origin=place * inner)
@@ -96,6 +97,7 @@ def _in_group(kind: str, params: Params, type: ArrayType, group: Sequence[int], 
         permutation = params["permutation"]
         assert isinstance(permutation, tuple)
         sender = {receiver: sender for sender, receiver in permutation}
+        # `ppermute` means zeros for a place that receives nothing.
         known = place in sender
         yield Move(COPY if known else ZERO, (sender.get(place, place),), Rows(math.prod(shape) * item))
 

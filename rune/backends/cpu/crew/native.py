@@ -67,6 +67,7 @@ def _placing(system: System) -> list[str]:
     """@remember, which notes a thread's processor, and @part_from, which moves it off the
     caller's."""
     signatures = [("void", "remember", "ptr thread"), ("void", "part_from", "ptr thread")]
+    # Both are called on every system; where threads cannot be moved, they do nothing.
     if not system.can_place:
         return [define(s, lambda code, thread: None) for s in signatures]
     send_away = define(("void", "send_away", "i32 thread, i32 here"), threads_code.send_away)
@@ -190,6 +191,7 @@ def _play(system: System, code: Code, self: Value, argv: Value, count: Value) ->
     put(code, caller_seat, SEAT, "at", code.constant("i64", 0))
     each(begin)
     code.tell("void", "part", caller_seat)
+    # The caller's part may end first, and its arrays must live as long as others use them.
     each(lambda k: code.tell("void", "wait_job", entry(code, threads, k)))
     failure = get(code, table, TABLE, "failure")
     code.tell("void", code.at(abi.restore_thread), state)

@@ -48,6 +48,7 @@ class Crew:
     def __init__(self, parts: Sequence[CpuExecutable], grid: Grid):
         self.parts, self.grid = parts, grid
         for part in parts:
+            # The records below contain addresses of code, so it has to be the code that stays.
             part.refine()
         self.messages = parts[0].talk.messages
         self._memory = Memory()
@@ -256,6 +257,7 @@ def _thread(number: int) -> np.ndarray:
 def _threads(numbers: tuple[int, ...]) -> np.ndarray:
     """The threads of these devices, in order. The first has none: the caller runs its part."""
     with _lock:
+        # Two calls at once would both start a thread: a cache does not make one wait for the other.
         return np.array([0, *(address(_thread(n)) for n in numbers[1:])], np.int64)
 
 

@@ -66,15 +66,19 @@ def _eight(x: Sequence[Pair]) -> list[Pair]:
         over_i(third),
         ((fourth[1] - fourth[0]) * half, (fourth[0] + fourth[1]) * -half),
     ]
-    sums = [add(a, b) for a, b in zip(even, products, strict=True)]
-    return sums + [subtract(a, b) for a, b in zip(even, products, strict=True)]
+    return _joined(even, products)
 
 
 def _sixteen(x: Sequence[Pair]) -> list[Pair]:
     even, odd = transformed(x[::2]), transformed(x[1::2])
     products = [_turned(value, k) for k, value in enumerate(odd)]
-    sums = [add(a, b) for a, b in zip(even, products, strict=True)]
-    return sums + [subtract(a, b) for a, b in zip(even, products, strict=True)]
+    return _joined(even, products)
+
+
+def _joined(even: Sequence[Pair], odd: Sequence[Pair]) -> list[Pair]:
+    """The transform, from those of even and odd elements; the latter are multiplied by roots."""
+    sums = [add(a, b) for a, b in zip(even, odd, strict=True)]
+    return sums + [subtract(a, b) for a, b in zip(even, odd, strict=True)]
 
 
 def _turned(x: Pair, k: int) -> Pair:
@@ -85,6 +89,7 @@ def _turned(x: Pair, k: int) -> Pair:
         case 0:
             return x
         case 2:
+            # Cosine and sine are equally large: one factor for both parts, as in `_eight`.
             return (real + imag) * half, (imag - real) * half
         case 4:
             return over_i(x)

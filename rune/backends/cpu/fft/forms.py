@@ -225,7 +225,7 @@ def _columns(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     across = -(-form.inner // lanes)
 
     def group(number: Value) -> None:
-        # the last group of a row of columns moves back so that it stays inside
+        # The last group of a row of columns moves back, so that it stays inside.
         column = (number.binary("urem", across) * lanes).call("smin", form.inner - lanes)
         first = number.binary("udiv", across) * (form.n * form.inner) + column
         routine.transform(form.n, *_places(make, arrays, first, form.inner), scratch)

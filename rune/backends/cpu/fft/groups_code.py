@@ -108,7 +108,8 @@ def to_lanes_function(shape: Shape) -> str:
         first = (number * (lanes // 2)).call("smin", n - lanes // 2)
 
         def columns(top: int) -> list[Value]:
-            # Half of the rows, whose pairs stay together.
+            # Half of the rows at a time: with all, more vectors would be alive than registers.
+            # Pairs stay together.
             lines = [make.vector(make.at(rows, (first + n * row) * 2)) for row in range(top, top + lanes // 2)]
             return transpose(lines, 2)
 

@@ -24,6 +24,7 @@ def squares_function(shape: Shape) -> str:
     (source, target), (fs, fn, ts, tn, n) = make.pointers("from to"), make.sizes("fs fn ts tn n")
 
     def square(number: Value) -> None:
+        # The last square overlaps the one before it: none is partial or reads beyond the rows.
         first = (number * shape.lanes).call("smin", n - shape.lanes)
         start, end = make.at(source, first * fn), make.at(target, first * tn)
         lines = [make.vector(make.at(start, fs * k)) for k in range(shape.lanes)]

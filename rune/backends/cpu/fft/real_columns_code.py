@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rune.backends.cpu.fft.columns_code import place_of
 from rune.backends.cpu.fft.conventions import ROOMS, ROUTINE
@@ -84,8 +84,7 @@ def columns_function(shape: Shape, name: str, write: Callable[[_Columns, Value, 
 def fold_function(shape: Shape) -> str:
     """Frequencies 0 to n of columns, times a factor, as pairs `step` apart. Source: reals.py."""
     make = maker(shape)
-    (source, turns, target, factors), (n, step) = make.pointers("source turns target factors"), make.sizes("n step")
-    factor = _factor(make, factors)
+    (source, turns, target), factor, (n, step) = _parameters(make)
     for part in (0, shape.lanes):
         make.put(make.vector(make.at(source, part)), make.at(source, n * (2 * shape.lanes) + part))
 
@@ -102,8 +101,7 @@ def unfold_function(shape: Shape) -> str:
     0.
     """
     make = maker(shape)
-    (source, turns, target, factors), (n, step) = make.pointers("source turns target factors"), make.sizes("n step")
-    factor = _factor(make, factors)
+    (source, turns, target), factor, (n, step) = _parameters(make)
 
     def pairs(k: Value) -> tuple[Value, Value]:
         return take_pairs(make, make.at(source, k * step))
@@ -119,5 +117,7 @@ def unfold_function(shape: Shape) -> str:
     return make.text("unfold(ptr %source, ptr %turns, ptr %target, i64 %n, i64 %step, ptr %factors)")
 
 
-def _factor(make: Maker, factors: Value) -> Value:
-    return make.writer.splat(make.scalar(factors), make.shape.lanes)
+def _parameters(make: Maker) -> tuple[list[Value], Value, Iterator[Value]]:
+    """The source, the turns and the target; the factor in all lanes; n and the step."""
+    *pointers, factors = make.pointers("source turns target factors")
+    return pointers, make.writer.splat(make.scalar(factors), make.shape.lanes), make.sizes("n step")

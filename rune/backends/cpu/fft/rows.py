@@ -106,6 +106,7 @@ def stages_of(n: int, dtype: np.dtype, ends: Ends = IN_PARTS, factor: float = 1.
         runs, last = n // (radix * length), k == len(stage_radices) - 1
         of_stage = Ends("parts" if k else ends.reads, ends.writes if last else "parts")
         is_scaled = of_stage.writes != "parts"
+        # A stage that writes pairs is the last one and has no turns: its table holds the factor.
         tables.append(np.array([factor], dtype) if is_scaled else turns_of_stage(radix, runs, dtype))
         words += [_stage(dtype, radix, last, of_stage), tables[-1].ctypes.data, runs, length]
         length *= radix
@@ -150,6 +151,7 @@ def _stage_code(dtype: np.dtype, radix: int, last: bool, ends: Ends) -> compiler
     def write() -> str:
         return _writer().stage_text(shape, radix, last, ends)
 
+    # With effort: stages made in a hurry took up to a quarter more time (decision 0110).
     return compiler.compile_routine("stage", (str(dtype), radix, last, *ends), {}, write, conventions.EFFORT)
 
 

@@ -73,12 +73,14 @@ def parts_function(shape: Shape) -> str:
     stages = make.at(words, HEAD, "i64")
     along_list = make.at(stages, downs * OF_STAGE, "i64")
     width = make.number(2 * lanes)
+    # Of the longer of both transforms: one is done before the other begins.
     room = width * writer.select(rows > columns, rows, columns)
     middle_real, middle_imag = between, make.at(between, rows * step)
     second = make.at(work, room)
     second_imag = make.at(second, lanes)
 
     def down(group: Value) -> None:
+        # The last group ends with the last column, and computes some again, to the same bits.
         first = (group * lanes).call("smin", columns - lanes)
         sources = [make.at(part, first * reads) for part in (real, imag)]
         targets = [make.at(part, first) for part in (middle_real, middle_imag)]

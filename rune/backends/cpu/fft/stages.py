@@ -6,8 +6,8 @@ called radix, runs and done. After the last stage the frequencies are in their n
     y[j, p, i] = exp(-2πi jp/(r·m)) · sum over q of x[q, j, i] exp(-2πi pq/r)
 
 Elements are vectors of real or of imaginary parts, `fs` elements apart in the source and `ts` in
-the target. `turns` is a table of tables.py. If m is 1, all its factors
-are 1, and plain stages skip them.
+the target. `turns` is a table of tables.py. If m is 1, all its factors are 1, and plain stages skip
+them.
 
 The first stage of a transform may read complex numbers as they lie in memory, and the last one may
 write them (Ends): `fr` or `tr` is their address then, and a step counts both parts.

@@ -68,6 +68,7 @@ def stripes_function(shape: Shape) -> str:
         rows = writer.select(by_rows, low, 0), writer.select(by_rows, high, m)
         columns = writer.select(by_rows, 0, low), writer.select(by_rows, n, high)
         operands = (*at, watch, n, *rows, *columns, k, *(w[x] for x in ("ars", "acs", "brs", "bcs")))
+        # Rows of A and columns of B are vectors of p there, so both must be contiguous along p.
         few = (m <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
         writer.either(few, lambda: make.call_piece("rows", *operands), lambda: make.call("block", *operands))
 

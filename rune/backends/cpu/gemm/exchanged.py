@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rune.backends.cpu.gemm.blocks import HEIGHT
-from rune.backends.cpu.gemm.packing import role_of, word
+from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, roles_of_stripe, word
 from rune.backends.cpu.gemm.product import DEPTH
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, least, maker, multiply, zeros
@@ -76,14 +76,12 @@ def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
 def block_function(shape: Shape) -> str:
     """One stripe of one batch: columns i0..i1 of B by rows j0..j1 of A. C has %n columns."""
     make = maker(shape)
-    writer, (a, b, c, digits, watch) = make.writer, make.pointers("a b c digits watch")
-    n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
+    writer, ((a, b, c, digits, watch), (n, i0, i1, j0, j1, k)) = make.writer, parameters_of_stripe(make)
     # Transposing the last square may write vectors beyond its end.
     panels = writer.allocate(shape.vector, BLOCKS * DEPTH * shape.vectors + shape.panel)
     at, starts = writer.allocate("i64", BLOCKS * DEPTH), writer.allocate("i64", HEIGHT)
     sums = writer.allocate(shape.vector, HEIGHT * shape.vectors)
-    filters, depths = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
-    rows, inner = role_of(make, digits, "b_columns"), role_of(make, digits, "b_inner")
+    filters, depths, rows, inner = roles_of_stripe(make, digits)
 
     def panel(number: Value) -> None:
         j = j0 + number * shape.panel
@@ -120,6 +118,7 @@ def block_function(shape: Shape) -> str:
                 each_block(tiles)
                 make.call("turn", sums, make.at(c, j * n + i), n, height, wide, add)
 
+            # All blocks first: the sums of a group go through them before they are transposed.
             each_block(pack)
             make.call("places", inner, first, length, at)
             make.each(block_count(i1 - i0, HEIGHT), group)
@@ -127,8 +126,7 @@ def block_function(shape: Shape) -> str:
         make.each(block_count(k, BLOCKS * DEPTH), make.watched(watch, deep))
 
     make.each(block_count(j1 - j0, shape.panel), panel)
-    signature = "ptr %a, ptr %b, ptr %c, ptr %digits, ptr %watch, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
-    return make.text(f"exchanged_block({signature})")
+    return make.text(f"exchanged_block({STRIPE})")
 
 
 def _tiles(make: Maker, operands: tuple[Value, ...], height: Value, vectors: Value, add: Value) -> None:

@@ -10,7 +10,7 @@ A role is WORDS words: the number of its digits, then their sizes and steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from rune.backends.cpu.gemm.blocks import HEIGHT
@@ -29,6 +29,20 @@ def word(make: Maker, at: Value, number: Value | int) -> Value:
 
 def role_of(make: Maker, digits: Value, name: str) -> Value:
     return make.at(digits, WORDS * ROLES.index(name), "i64")
+
+
+# The parameters of a function of one stripe of one batch.
+STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, ptr %watch, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
+
+
+def roles_of_stripe(make: Maker, digits: Value) -> Iterator[Value]:
+    """The roles of the rows and p of A, and of the columns and p of B."""
+    return (role_of(make, digits, name) for name in ("a_rows", "a_inner", "b_columns", "b_inner"))
+
+
+def parameters_of_stripe(make: Maker) -> tuple[Iterator[Value], Iterator[Value]]:
+    """The pointers of STRIPE, and its sizes."""
+    return make.pointers("a b c digits watch"), make.sizes("n i0 i1 j0 j1 k")
 
 
 # --- places -----------------------------------------------------------------------------------
@@ -97,6 +111,7 @@ def way(inner: Digits, outer: Digits) -> str:
     along_p, along_j = (size if step == 1 else 0 for (size, step), *_ in (inner, outer))
     if max(along_p, along_j) < RUN:
         return "by_lanes"
+    # On a tie, columns: they are only copied, while runs of p have to be transposed.
     return "along_columns" if along_j >= along_p else "along_depth"
 
 
@@ -119,6 +134,7 @@ def chunk_function(shape: Shape) -> str:
 
         make.each(depth, row)
 
+    # Only the last vector of a run is partial, and without masks it is copied lane by lane.
     make.writer.either(count.equals(shape.lanes), full, part)
     return make.text("chunk(ptr %b, ptr %at, ptr %to, i64 %step, i64 %depth, i64 %count)")
 
@@ -284,6 +300,7 @@ def pack_left_function(shape: Shape) -> str:
             source, length = make.at(a, place(make, inner, low, slot)), high - low
             target = make.at(to, low - p)
 
+            # Rows are the inner loop, since the place of a run is the same for all of them.
             def row(r: Value) -> None:
                 take, put = make.at(source, word(make, lines, r)), make.at(target, r * depth)
                 _copy(make, take, put, length)

@@ -89,6 +89,7 @@ def _put_places(make: Maker, places: Value, first: Value, count: Value, step: Va
     writer, lanes = make.writer, make.shape.lanes
     numbers = writer.splat(first, lanes) + writer.iota(lanes, "i64")
     last, steps = writer.splat(count - 1, lanes), writer.splat(step, lanes)
+    # So every lane reads memory that exists, and what it reads is never used.
     existing_lines = writer.select(numbers < last, numbers, last)
     writer.store(existing_lines * steps, places)
 
@@ -105,6 +106,7 @@ def square_function(shape: Shape) -> str:
         for k, line in enumerate(transpose([make.vector(x, known) for x in lines])):
             make.put(line, make.at(target, step * k))
 
+    # As in `copy_function`: with masks one text serves full and partial squares.
     if shape.masked:
         put(count)
     else:

@@ -86,6 +86,7 @@ def small_of(step: Call, machine: Machine) -> Small | None:
     if dtype not in SCALARS or len(parameters) < len(step.parameters):
         return None
     batch, m, n, k = sizes = [parameters[name] for name in SIZES]
+    # Deeper products add up one chain for each block of depth, so their bits would be others.
     if min(sizes) < 1 or k > DEPTH:
         return None
     walks = _walks_of(step, parameters)
@@ -141,10 +142,12 @@ def _loops_of(shape: Shape, batch: Axes, rows: Axes, columns: Axes, inner: Axes,
     parameters = dict(step.parameters)
     trans_a, trans_b = (bool(parameters.get(name)) for name in ("trans_a", "trans_b"))
     m, n = (math.prod(axis.size for axis in axes) for axes in (rows, columns))
+    # Lanes are columns: a single column would use one lane of each vector.
     is_transposed = n == 1 and m > 1
     if is_transposed:
         m, n, trans_a, trans_b = n, m, False, not trans_a
         batch, rows, columns, inner = (tuple(map(_transposed, axes)) for axes in (batch, columns, rows, inner))
+    # The general product sums lanes in this case, and a draft must give the same bits.
     if step.routine == "dot" and is_of_few_rows(m, n, trans_a, trans_b):
         return Small(shape, (*columns, *rows, *batch), inner[0], (), True, is_transposed)
     return Small(shape, (*columns[1:], *rows, *batch), columns[0], inner, False, is_transposed)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rune.backends.cpu.gemm import exchanged, packing, pieces
 from rune.backends.cpu.gemm.blocks import HEIGHT, split_of, spread, task_words
-from rune.backends.cpu.gemm.packing import place, role_of, word
+from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, place, role_of, roles_of_stripe, word
 from rune.backends.cpu.gemm.pieces import rows_alone, vector_counts
 from rune.backends.cpu.gemm.product import DEPTH, Digits, Product
 from rune.backends.cpu.gemm.shape import PACKS, ROWS, Shape, is_of_views
@@ -23,20 +23,17 @@ from rune.backends.cpu.gemm.tile import block_count, least, maker, widest
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
-_STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, ptr %watch, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
-
 
 def block_function(shape: Shape) -> str:
     """One stripe of one batch: blocks of columns and of depth, each packed."""
     make = maker(shape)
-    writer, (a, b, c, digits, watch) = make.writer, make.pointers("a b c digits watch")
-    n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
+    writer, ((a, b, c, digits, watch), (n, i0, i1, j0, j1, k)) = make.writer, parameters_of_stripe(make)
     # Transposing the last square may write vectors beyond its end.
     slack = shape.lanes * shape.vectors
     panels = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
     packed_a = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
-    rows, inner = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
-    columns, depths = role_of(make, digits, "b_columns"), role_of(make, digits, "b_inner")
+    rows, inner, columns, depths = roles_of_stripe(make, digits)
+    # `_is_plain` decides the same where digits are known; here they may be sizes of a call.
     plain = word(make, rows, 0).equals(1) & word(make, inner, 0).equals(1)
     plain = plain & word(make, inner, 2).equals(1)
     row_step, one, zero = word(make, rows, 2), make.number(1), make.number(0)
@@ -48,6 +45,7 @@ def block_function(shape: Shape) -> str:
 
         def deep(number: Value) -> None:
             p = number * DEPTH
+            # C is uninitialised: the first block of depth stores to it, and later ones add.
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
             make.call_piece("pack_right", b, depths, columns, p, j, panels, depth, wide, most)
 
@@ -71,7 +69,7 @@ def block_function(shape: Shape) -> str:
         make.each(block_count(k, DEPTH), make.watched(watch, deep))
 
     make.each(block_count(j1 - j0, shape.width), across)
-    return make.text(f"view_block({_STRIPE})")
+    return make.text(f"view_block({STRIPE})")
 
 
 def stripes_function(shape: Shape) -> str:

@@ -98,6 +98,7 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
 
             def less_products(p: Value) -> None:
                 depth, lines = least(start - p, depths), of.at(out, start * n + p)
+                # Negated, because tiles add their product.
                 make.call("negated_adjoint", lines, n, earlier.at, step, width, depth)
                 of.turn(earlier, depth, width)
                 of.tiles((lines, n, one_step), earlier, (corner, n), (height, width, depth), True)
@@ -107,6 +108,7 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
             make.call("triangle", triangle, width)
             make.call("adjoint", triangle, step, factor, step, width, width)
             of.copied("copied", factor, step, corner, n, width, width)
+            # The result is new memory, and nothing else writes there.
             _clear_right(of, of.at(corner, width), n, width, height - width)
             last = width - 1
             # @inverse takes a lower triangle: this upper one is read from its last element on.

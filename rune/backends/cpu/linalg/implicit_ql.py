@@ -213,6 +213,7 @@ def _sweep(block: _Block, k: Value, m: Value) -> None:
         off = make.scalar(block.e_at(i))
         f, b = s * off, c * off
         c, s, r = _rotation(make, f, g)
+        # Nothing lies beyond the first rotation: e at m is 0.
         writer.either(turn > 0, lambda: writer.store(r, block.e_at(i + 1)))
         g = make.scalar(block.d_at(i + 1)) - p
         r = (make.scalar(block.d_at(i)) - g).fma(s, c * (b * 2.0))

@@ -202,6 +202,7 @@ def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
     pivot_type = f"<{shape.lanes} x i{8 * shape.bytes}>"
 
     def column(first: Value, j: Value) -> None:
+        # Each lane is another matrix with a pivot of its own, so rows are exchanged by selection.
         pivots = _chosen_rows(task, s, j, (m, n), pivot_type)
         _exchange_lanes(task, s, j, (m, n), pivots)
         for lane in range(shape.lanes):

@@ -289,11 +289,13 @@ def geqrf_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str
     def one(number: Value) -> None:
         out, taus = of.at(target, number * m * n), of.at(factors, number * count)
         nbytes = of.parts_of(m * n * shape.bytes)
+        # The factors replace the matrix, and the operand must keep its elements.
         writer.run("@llvm.memcpy.p0.p0.i64", out, of.at(source, number * m * n), nbytes, no)
 
         def columns(start: Value) -> None:
             width, height = least(count - start, block), m - start
             corner, block_taus = of.at(out, start * (n + 1)), of.at(taus, start)
+            # Columns of the block are copied to rows, so that reflections are products of vectors.
             make.call("columns", corner, p, n, step, height, width)
             make.each(width, lambda j: make.call("reflect", p, r, of.at(block_taus, j), step, height, width, j))
 

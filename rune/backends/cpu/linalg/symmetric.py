@@ -118,6 +118,7 @@ def decomposed(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray
     scratch = host_memory.aligned(sum(call.scratch))
     matrix = scratch.ctypes.data
     arrays = source.ctypes.data, values.ctypes.data, columns.ctypes.data, matrix, matrix + call.scratch[0]
+    # Neither a pool nor a watch: one core does the whole batch.
     _eager(a.dtype).run(*arrays, None, None, *call.numbers)
     return (values, columns) if vectors else (values,)
 
@@ -211,6 +212,7 @@ def mirrored_function(shape: Shape) -> str:
         pieces(make, step, piece)
 
     make.each(n, row)
+    # A power of two: scaling rounds nothing, so the values of a scaled matrix scale to the bit.
     power, inverse = powers_of(greatest_of_lanes(writer.load(shape.vector, slot)))
     writer.store(power, power_at)
     factor, zero = writer.splat(inverse, lanes), writer.constant(shape.vector, 0.0)
@@ -290,6 +292,7 @@ def symmetric_function(shape: Shape) -> str:
             writer.either(has_vectors, lambda: task.put_columns(other, step, out, (n, n), matrix))
 
         def solve() -> None:
+            # The other triangle lies along columns; transposed it is read by vectors, too.
             make.call("transposed", source, n, other, step, n, n)
             make.call("mirrored", source, other, matrix, power, step, n, is_lower)
             make.call("three_diagonals", matrix, d, e, taus, p, x, y, step, n)

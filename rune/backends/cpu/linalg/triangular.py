@@ -177,6 +177,7 @@ def solve_column_function(shape: Shape) -> str:
             """The next rows, in the order of solution. The unknowns before them are solved."""
             count = least(n - start, TOGETHER)
             low = writer.select(is_lower, make.number(0), n - start)
+            # Rows beyond the last repeat it, so that reads stay within A; their sums are not used.
             lines = [make.at(a, place(least(start + r, n - 1)) * n) for r in range(TOGETHER)]
             slots = [make.at(sums, r, shape.vector) for r in range(TOGETHER)]
             for slot in slots:

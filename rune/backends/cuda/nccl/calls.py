@@ -3,8 +3,7 @@
 NCCL knows flat memory, and concatenates what it receives from several places. So its collectives
 are along the first axis; along another one, the operand is transposed before the calls (`before`)
 or the received data after them (`after`), each by one kernel that swaps two axes. Plans do not
-depend on
-this: a program is compiled in the same way, however its devices exchange values.
+depend on this: a program is compiled in the same way, however its devices exchange values.
 
 Integers are summed as unsigned ones, which wrap around as NumPy's do; complex numbers are pairs of
 floats; data that is only moved is bytes. Not supported are maxima and minima of floats, since NCCL

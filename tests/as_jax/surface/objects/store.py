@@ -15,7 +15,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent.parent.parent.parent))
 
-from tests.as_jax.surface.objects.said import ANSWERS, REFUSALS, answers, refusal, refused_lines  # noqa: E402
+from tests.as_jax.surface.objects.expressions import ANSWERS, REFUSALS, answers, refusal, refused_lines  # noqa: E402
 
 VERSION = "0.10.2"
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.as_jax.surface.objects.said import ANSWERS, answers
+from tests.as_jax.surface.objects.expressions import ANSWERS, answers
 
 
 @pytest.mark.filterwarnings("ignore")

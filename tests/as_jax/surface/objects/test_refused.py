@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.as_jax.surface.objects.said import REFUSALS, refusal, refused_lines
+from tests.as_jax.surface.objects.expressions import REFUSALS, refusal, refused_lines
 
 # Where a class of error differs on purpose.
 DIFFERENCES = {

@@ -105,8 +105,8 @@ class PyLoopsExecutable:
         concrete_plan = self.concretes([a.shape for a in arguments])
         for number, (argument, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
             if argument.dtype != type_.dtype:
-                why = f"argument {number} is {type_}, given is {argument.dtype}"
-                raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({why})")
+                reason = f"argument {number} is {type_}, given is {argument.dtype}"
+                raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({reason})")
         results = result_buffers(self.plan, concrete_plan, arguments, donated, self.backend.alloc, _reuse)
         memory = {
             Space.ARGUMENT: arguments,

@@ -52,8 +52,8 @@ def answers() -> dict[str, Any]:
     """The results of the lines and the programs, as text."""
     import_modules()
     jax = scope()["jax"]
-    lines_told = {line: told(value(line)) for line in lines()}
-    return lines_told | {name: told(program(jax)) for name, program in programs().items()}
+    answers_of_lines = {line: plain_value(value(line)) for line in lines()}
+    return answers_of_lines | {name: plain_value(program(jax)) for name, program in programs().items()}
 
 
 def import_modules() -> None:
@@ -91,7 +91,7 @@ def _names(code: CodeType) -> set[str]:
     return {*code.co_names}.union(*map(_names, inner))
 
 
-def told(x: Any) -> Any:
+def plain_value(x: Any) -> Any:
     """A value as numbers, texts, lists and dictionaries; other objects as they print."""
     if isinstance(x, np.integer):
         return int(x)
@@ -104,9 +104,9 @@ def told(x: Any) -> Any:
     if isinstance(x, slice):
         return f"{x.start}:{x.stop}:{x.step}"
     if isinstance(x, tuple | list):
-        return [told(v) for v in x]
+        return [plain_value(v) for v in x]
     if isinstance(x, dict):
-        return {str(k): told(v) for k, v in x.items()}
+        return {str(k): plain_value(v) for k, v in x.items()}
     if isinstance(x, np.dtype):
         return str(x.name)
     if isinstance(x, type):

@@ -8,11 +8,11 @@ from rune import optim
 from rune.optim import deprecated
 
 
-class Whole:
+class AllNames:
     """Each name from rune.optim, or without a warning from what leaves it."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(optim if name in vars(optim) else deprecated, name)
 
 
-WHOLE = Whole()
+ALL_NAMES = AllNames()
