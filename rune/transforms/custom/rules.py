@@ -271,7 +271,7 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
 
 
 def check_closure(custom: CustomFunction[..., Any], arguments: Arguments) -> None:
-    """Refuse a function that reads a value which is being differentiated, and which it closes over."""
+    """Refuse a function that reads a value of its closure which is being differentiated."""
     levels = list(_derivatives())
     # The search through closures is only worth its time while a derivative is taken.
     if levels and _has_value_of(levels, _tracers_in((custom.function, arguments.static_values))):
