@@ -262,3 +262,16 @@ def test_an_array_promotes_by_its_dtype():
 
     assert rnp.promote_types(x, rnp.int32) == np.float16
     assert rune.jit(lambda v: v.astype(rnp.promote_types(v, rnp.float32)))(x).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["float32", "int32", "bool_", "complex64", "bfloat16"])
+def test_a_dtype_makes_an_array_of_lists_with_traced_values(name: str):
+    def rows(x: Any) -> Any:
+        return getattr(rnp, name)([[x[0], 2.75], (x[2], np.float64(-0.5))])
+
+    x = np.array([1.5, 7.0, -3.25], np.float32)
+    numbers = np.array([[1.5, 2.75], [-3.25, -0.5]])
+
+    expected = numbers.astype(getattr(rnp, name).dtype)
+    np.testing.assert_array_equal(rows(rnp.asarray(x)), expected)
+    np.testing.assert_array_equal(rune.jit(rows)(x), expected)
