@@ -138,7 +138,7 @@ def ihfft(a: ArrayLike | list | tuple, n: Size | None = None, axis: int = -1, no
     Array([1., 1., 1.], f32[3], cpu:0)
     """
     norm = swapped_norm(checked_norm("ihfft", norm))
-    return c.conj(_along_one("ihfft", "rfft", joined("ihfft", a), n, axis, norm))
+    return c.conj(_along_one("ihfft", "rfft", value("ihfft", joined("ihfft", a)), n, axis, norm))
 
 
 # --- several axes -------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ def test_a_lowering_for_one_platform_is_refused_where_it_would_be_used():
 @pytest.mark.parametrize("results", [1, 2])
 def test_an_impl_may_compile_the_lowering(results):
     scale_p = Primitive("scale")
-    scale_p.multiple_results = results > 1
+    scale_p.multiple_results = results > 1  # type: ignore[misc]
     scale_p.def_impl(partial(xla.apply_primitive, scale_p))
     scale_p.def_abstract_eval(lambda x, *, by: [x] * results if results > 1 else x)
     mlir.register_lowering(scale_p, lambda context, x, *, by: [by * x * n for n in range(1, results + 1)])
