@@ -374,6 +374,19 @@ def test_new_axes_are_of_the_batch_in_front_of_sparse_ones_as_in_jax(layout, sha
     np.testing.assert_array_equal(result.todense(), rune.lax.broadcast_in_dim(dense, shape, axes))
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(("data_lists", "index_lists"), [(1, 1), (3, 1), (1, 3), (3, 3)])
+def test_lists_that_a_batch_shares_stay_shared_when_sorted_and_summed(wrap: Any, data_lists: int, index_lists: int):
+    data = np.arange(1.0, 1.0 + 5 * data_lists, dtype=np.float32).reshape(data_lists, 5)
+    indices = np.array([[4, 1, 4, 9, 0], [2, 2, 2, 0, 6], [3, 1, 0, 1, 9]])[:index_lists, :, None]  # 9 is out of bounds
+    m = sparse.BCOO((rnp.asarray(data), rnp.asarray(indices)), shape=(3, 7))
+
+    for result in wrap(lambda m: (sparse.bcoo_sort_indices(m), sparse.bcoo_sum_duplicates(m, nse=4)))(m):
+        assert (len(result.data), len(result.indices)) == (max(data_lists, index_lists), index_lists)
+        assert bool((rnp.diff(result.indices[..., 0]) >= 0).all())
+        same(np.asarray(m.todense()), result.todense())
+
+
 def test_a_product_of_two_sparse_arrays_keeps_their_dense_axes():
     rng = np.random.default_rng(2)
     x, y = (rng.integers(0, 3, (7, 3)).astype(np.float32) for _ in range(2))

@@ -147,7 +147,7 @@ NAMES: Mapping[str, Table] = {
             """
     },
     "jax.interpreters.pxla": {_LOWERING: "create_compile_options"},
-    "jax.interpreters.xla": {_LOWERING: "apply_primitive Backend"},
+    "jax.interpreters.xla": {_LOWERING: "Backend"},
     "jax.extend.backend": {
         _FLAGS: """
             backend_xla_version backends clear_backends clear_in_memory_compilation_cache get_compile_options

@@ -107,14 +107,14 @@ _PUBLIC |= {f"{package}.{name}": package for package, names in WITHIN.items() fo
 
 
 def names_of(private: str, public: str) -> Callable[[str], object]:
-    """The `__getattr__` of a module that forwards names to a public one."""
-    missing = absent.of(private)
+    """The `__getattr__` of a module with the names of a public one, and its own modules."""
+    submodule = submodules_of(private)
 
     def attribute(name: str) -> object:
         try:
             return getattr(import_module(public), name)
         except AttributeError:
-            return missing(name)
+            return submodule(name)
 
     return attribute
 

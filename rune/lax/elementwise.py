@@ -178,7 +178,7 @@ ge = binary(ROWS["ge"])
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """`on_true` where the bool array `pred` holds, otherwise `on_false`.
+    """`on_true` where `pred` holds (bool), or is 1 or greater (integer), otherwise `on_false`.
 
     Shapes: cases any, unchanged; pred that of the cases, or [].
     Types:  one dtype for all cases, unchanged.
@@ -189,7 +189,10 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     >>> lax.select(True, 1.0, 2.0)
     Array(1., f32*[], cpu:0)
     """
-    return ops.select(value("select", pred), *alike("select", on_true, on_false))
+    condition = value("select", pred)
+    if type_of(condition).dtype != dtypes.bool_:
+        return select_n(condition, on_false, on_true)
+    return ops.select(condition, *alike("select", on_true, on_false))
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:

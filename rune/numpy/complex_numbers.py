@@ -19,6 +19,7 @@ from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.complex_numbers import is_complex
+from rune.ops.nested import joined
 from rune.ops.promote import constant
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
@@ -112,7 +113,7 @@ def isreal(x: ArrayLike) -> Array:
     return ops.logical_not(iscomplex(x))
 
 
-def iscomplexobj(x: ArrayLike) -> bool:
+def iscomplexobj(x: ArrayLike | list | tuple) -> bool:
     """Whether the dtype is complex, whatever the values.
 
     Shapes: any -> a Python bool.
@@ -123,10 +124,12 @@ def iscomplexobj(x: ArrayLike) -> bool:
     (True, False)
     """
     dtype = getattr(x, "dtype", None)  # accepts dtype classes as well
-    return (dtype if isinstance(dtype, np.dtype) else type_like("iscomplexobj", x).dtype) in dtypes.COMPLEX
+    return (
+        dtype if isinstance(dtype, np.dtype) else type_like("iscomplexobj", joined("iscomplexobj", x)).dtype
+    ) in dtypes.COMPLEX
 
 
-def isrealobj(x: ArrayLike) -> bool:
+def isrealobj(x: ArrayLike | list | tuple) -> bool:
     """Whether the dtype is not complex.
 
     Shapes: any -> a Python bool.

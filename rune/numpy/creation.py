@@ -58,7 +58,7 @@ def array(
            [3, 4]], bf16[2,2], cpu:0)
     """
     refuse_order("array", order)
-    out = _from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
+    out = from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
     out = c.distinct(out, object) if copy else out
     missing = ndmin - type_of(out).ndim
     out = out if missing <= 0 else c.expand_dims(out, tuple(range(missing)))
@@ -139,7 +139,8 @@ def _is_kept(a: ArrayLike, dtype: DTypeLike | None) -> bool:
     return is_array and (dtype is None or dtypes.as_dtype(dtype) == type_of(a).dtype)
 
 
-def _from_object(x: object, dtype: np.dtype | None) -> Any:
+def from_object(x: object, dtype: np.dtype | None) -> Any:
+    """`array` of any data, with no other option."""
     if isinstance(x, Operators):
         return x if dtype is None else c.astype(x, dtype)
     scalar = dtypes.scalar_type(x)
@@ -164,7 +165,7 @@ def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Array:
             raise
         except ValueError as error:
             raise ArgumentError(f"array: cannot make an array of ragged lists ({error})") from None
-    rows = stacked("array", [_from_object(row, dtype) for row in x])
+    rows = stacked("array", [from_object(row, dtype) for row in x])
     return ops.convert(rows, dtype=type_of(rows).dtype)
 
 

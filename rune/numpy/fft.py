@@ -37,6 +37,7 @@ from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import empty_transform, weighted
+from rune.ops.nested import joined
 from rune.transforms.compile.placement import device_put
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
@@ -124,7 +125,7 @@ def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("hfft", "irfft", c.conj(x), n, axis, swapped_norm(checked_norm("hfft", norm)))
 
 
-def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(a: ArrayLike | list | tuple, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
 
     Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
@@ -138,7 +139,7 @@ def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
     Array([1., 1., 1.], f32[3], cpu:0)
     """
     norm = swapped_norm(checked_norm("ihfft", norm))
-    return c.conj(_along_one("ihfft", "rfft", a, n, axis, norm))
+    return c.conj(_along_one("ihfft", "rfft", value("ihfft", joined("ihfft", a)), n, axis, norm))
 
 
 # --- several axes -------------------------------------------------------------------------------

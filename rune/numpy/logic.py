@@ -24,6 +24,7 @@ from rune.ops import statistics as st
 from rune.ops.elementwise_rows import ANY, Row
 from rune.ops.elementwise_table import ROWS
 from rune.ops.family import fit
+from rune.ops.nested import joined
 from rune.ops.promote import apply, broadcast_together, constant, promoted, scalar_kind, unrounded
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
@@ -235,7 +236,7 @@ def allclose(
 
 
 @tiered
-def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+def array_equal(a1: ArrayLike | list | tuple, a2: ArrayLike | list | tuple, equal_nan: bool = False) -> Array:
     """Whether shapes and all elements are equal.
 
     Shapes: any -> []. Types: bool.
@@ -245,7 +246,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     >>> bool(rnp.array_equal(rnp.ones(2), rnp.ones(3)))
     False
     """
-    x, y = value("array_equal", a1), value("array_equal", a2)
+    x, y = (value("array_equal", joined("array_equal", a)) for a in (a1, a2))
     if type_of(x).shape != type_of(y).shape:
         return value("array_equal", False)
     is_equal = apply(ops.eq, x, y)
@@ -255,7 +256,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 @tiered
-def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+def array_equiv(a1: ArrayLike | list | tuple, a2: ArrayLike | list | tuple) -> Array:
     """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
 
     Shapes: any -> []. Types: bool.
@@ -265,7 +266,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> bool(rnp.array_equiv(rnp.ones(2), 1.0))
     True
     """
-    x, y = value("array_equiv", a1), value("array_equiv", a2)
+    x, y = (value("array_equiv", joined("array_equiv", a)) for a in (a1, a2))
     try:
         return st.all(apply(ops.eq, x, y))
     except ShapeError:

@@ -12,14 +12,13 @@ import ml_dtypes
 import numpy as np
 
 from rune import dtypes
-from rune.array import Array, as_array
+from rune.array import Array
 from rune.backends import Device
-from rune.dims import Dim
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import placed, type_like, value
+from rune.numpy.creation import from_object
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
-from rune.ops.promote import operand
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 if TYPE_CHECKING:
@@ -43,9 +42,7 @@ class ScalarType(type):
 
     def __call__(cls, x: ArrayLike = 0) -> Array:
         """`x` as an array of this dtype."""
-        if isinstance(x, Operators | Dim):
-            return c.astype(operand(str(cls.dtype), x), dtypes.as_dtype(cls.dtype))
-        return as_array(x, dtypes.as_dtype(cls.dtype))
+        return from_object(x, dtypes.as_dtype(cls.dtype))
 
     def __eq__(cls, other: object) -> bool:
         return bool(cls.dtype == other)

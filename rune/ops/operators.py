@@ -55,7 +55,7 @@ _Binary: TypeAlias = "Callable[[Any, Any], Array]"
 
 def _forward(primitive: Primitive) -> _Binary:
     def method(self: Any, other: Any) -> Any:
-        if getattr(other, "type", None) is self.type and self.type.dtype is not dtypes.bool_:
+        if isinstance(other, Operators) and other.type is self.type and self.type.dtype is not dtypes.bool_:
             return primitive(self, other)
         return apply(primitive, self, other) if _is_operand(self, other) else NotImplemented
 
@@ -65,7 +65,7 @@ def _forward(primitive: Primitive) -> _Binary:
 def _comparison(primitive: Primitive) -> Callable[..., Array]:
     def method(self: Operators, other: Operand) -> Array:
         if self.type.dtype.kind != "c":
-            if getattr(other, "type", None) is self.type:
+            if isinstance(other, Operators) and other.type is self.type:
                 return primitive(self, other)
             if other.__class__ is float or other.__class__ is int:
                 return apply(primitive, self, other)

@@ -180,6 +180,12 @@ def spread(m: S) -> S:
     return m.remade((data, rnp.broadcast_to(m.indices, (*batch, *m.indices.shape[m.n_batch :]))), shape=m.shape)
 
 
+def data_of_lists(m: Coordinates) -> Array:
+    """The data, with a batch axis of one element only where the positions have one, too."""
+    batch = np.broadcast_shapes(m.data.shape[: m.n_batch], m.indices.shape[: m.n_batch])
+    return rnp.broadcast_to(m.data, (*batch, *m.data.shape[m.n_batch :]))
+
+
 def listed(m: S, n_batch: int = 0, n_dense: int = 0) -> S:
     """The array with this many batch and dense axes; other axes become sparse, with longer
     lists.

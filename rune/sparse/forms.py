@@ -17,6 +17,7 @@ from rune.sparse.coordinates import (
     Coordinates,
     S,
     columns_of,
+    data_of_lists,
     flat_positions,
     listed,
     per_element,
@@ -125,10 +126,11 @@ def bcoo_sort_indices(mat: S) -> S:
     Array([2., 1.], f32[2], cpu:0)
     """
     require_sparse("bcoo_sort_indices", mat)
-    m = spread(mat)
-    order, indices = _in_order(m)
-    data = rnp.take_along_axis(m.data, order.reshape(*order.shape, *(1,) * m.n_dense), axis=m.n_batch)
-    return mat.remade((data, indices), shape=m.shape, is_sorted=True, is_unique=mat.unique_indices)
+    order, indices = _in_order(mat)
+    data = data_of_lists(mat)
+    order = rnp.broadcast_to(order, data.shape[: mat.n_batch + 1])
+    data = rnp.take_along_axis(data, per_element(mat, order), axis=mat.n_batch)
+    return mat.remade((data, indices), shape=mat.shape, is_sorted=True, is_unique=mat.unique_indices)
 
 
 def without_zeros(mat: S) -> S:
@@ -152,31 +154,37 @@ def bcoo_sum_duplicates(mat: S, nse: int | None = None) -> S:
     Array([1., 2.], f32[2], cpu:0)
     """
     require_sparse("bcoo_sum_duplicates", mat)
-    batch, sparse = mat.shape[: mat.n_batch], mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
+    batch, sparse = mat.indices.shape[: mat.n_batch], mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
     count = prod(sparse)
     is_inside = rnp.all(mat.indices < rnp.asarray(sparse, mat.indices.dtype), -1)
-    number = rnp.broadcast_to(rnp.where(is_inside, flat_positions(mat, sparse), count), (*batch, mat.nse))
+    number = rnp.where(is_inside, flat_positions(mat, sparse), count)
     if nse is None:
         lanes = np.asarray(number).reshape(prod(batch), mat.nse).tolist()
         nse = max((len(set(lane) - {count}) for lane in lanes), default=0)
-    join = partial(_joined, sparse=sparse, nse=nse)
+    join, add = partial(_joined, sparse=sparse, nse=nse), partial(_summed, nse=nse)
     for _ in batch:
-        join = vmap(join)
-    data, indices = join(number, rnp.broadcast_to(mat.data, (*batch, *mat.data.shape[mat.n_batch :])))
+        join, add = vmap(join), vmap(add)
+    indices, places = join(number)
+    data = data_of_lists(mat)
+    data = add(rnp.broadcast_to(places, data.shape[: mat.n_batch + 1]), data)
     indices = indices.astype(mat.indices.dtype)
     return mat.remade((data, indices), shape=mat.shape, is_sorted=True, is_unique=True)
 
 
-def _joined(number: Array, data: Array, *, sparse: Shape, nse: int) -> tuple[Array, Array]:
-    """For each position, in order, the sum of the `data` that share it, and its indices."""
+def _joined(number: Array, *, sparse: Shape, nse: int) -> tuple[Array, Array]:
+    """The distinct positions in order, as indices, and which of them each element has."""
     count = prod(sparse)
     # One position more, for elements out of bounds.
-    places, inverse = rnp.unique(number, return_inverse=True, size=nse + 1, fill_value=count)
-    sums = rnp.zeros((nse + 1, *data.shape[1:]), data.dtype).at[inverse.ravel()].add(data)[:nse]
-    is_element = places[:nse] < count
-    columns = [rnp.where(is_element, p, s) for p, s in zip(rnp.unravel_index(places[:nse], sparse), sparse)]
+    positions, places = rnp.unique(number, return_inverse=True, size=nse + 1, fill_value=count)
+    is_element = positions[:nse] < count
+    columns = [rnp.where(is_element, p, s) for p, s in zip(rnp.unravel_index(positions[:nse], sparse), sparse)]
     indices = rnp.stack(columns, -1) if sparse else rnp.zeros((nse, 0), number.dtype)
-    return rnp.where(is_element.reshape(-1, *(1,) * (data.ndim - 1)), sums, 0), indices
+    return indices, rnp.where(number < count, places.ravel(), nse)
+
+
+def _summed(places: Array, data: Array, *, nse: int) -> Array:
+    """For each position the sum of the `data` at it."""
+    return rnp.zeros((nse + 1, *data.shape[1:]), data.dtype).at[places].add(data)[:nse]
 
 
 def bcoo_reduce_sum(mat: S, *, axes: Sequence[int]) -> S:

@@ -57,6 +57,12 @@ def test_a_module_runs_unchanged(tmp_path: Path):
     assert process.stdout == "0.10.2 12.0 ['7'] __main__\n", process.stderr
 
 
+def test_a_line_of_code_runs_unchanged(tmp_path: Path):
+    process = run("-m", "rune.as_jax", "-c", PROGRAM, "7", cwd=tmp_path)
+
+    assert process.stdout == "0.10.2 12.0 ['7'] __main__\n", process.stderr
+
+
 def test_without_a_program_the_command_prints_its_usage():
     process = run("-m", "rune.as_jax")
 

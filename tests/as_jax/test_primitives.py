@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from jax.extend.core import Primitive, mapped_aval, primitives, unmapped_aval
 from jax.extend.linear_util import transformation, transformation2, transformation_with_aux, wrap_init
-from jax.interpreters import ad, batching, mlir, partial_eval
+from jax.interpreters import ad, batching, mlir, partial_eval, xla
 
 import rune
 from rune.errors import ArgumentError, MissingRule, TransformError
@@ -190,8 +190,35 @@ def test_a_primitive_that_writes_mlir_is_refused():
         jax.jit(mlir_p.bind)(1.0)
     with pytest.raises(AttributeError, match=r"hint: It belongs to MLIR.*lower_fun"):
         _ = mlir.ir
-    with pytest.raises(ArgumentError, match="for 'cuda' alone"):
-        mlir.register_lowering(mlir_p, mlir.lower_fun(abs), platform="cuda")
+
+
+def test_a_lowering_for_one_platform_is_refused_where_it_would_be_used():
+    device_p = Primitive("device")
+    device_p.def_impl(lambda x: 2 * x)
+    device_p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(device_p, mlir.lower_fun(abs, multiple_results=False), platform="cuda")
+
+    assert device_p.bind(1.0) == 2
+    with pytest.raises(MissingRule, match=r"cannot compile device \(its lowering is for 'cuda' alone"):
+        jax.jit(device_p.bind)(1.0)
+
+    mlir.register_lowering(device_p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+    mlir.register_lowering(device_p, mlir.lower_fun(abs, multiple_results=False), platform="cuda")
+    assert jax.jit(device_p.bind)(1.0) == 2
+
+
+@pytest.mark.parametrize("results", [1, 2])
+def test_an_impl_may_compile_the_lowering(results):
+    scale_p = Primitive("scale")
+    scale_p.multiple_results = results > 1  # type: ignore[misc]
+    scale_p.def_impl(partial(xla.apply_primitive, scale_p))
+    scale_p.def_abstract_eval(lambda x, *, by: [x] * results if results > 1 else x)
+    mlir.register_lowering(scale_p, lambda context, x, *, by: [by * x * n for n in range(1, results + 1)])
+
+    out = scale_p.bind(X, by=3.0)
+
+    np.testing.assert_array_equal(out, [3 * X, 6 * X] if results > 1 else 3 * X)
+    np.testing.assert_array_equal(jax.jit(partial(scale_p.bind, by=3.0))(X), out)
 
 
 def test_a_lowering_that_differs_from_its_type_is_refused():

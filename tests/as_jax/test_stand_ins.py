@@ -55,6 +55,15 @@ def test_private_modules_exist_only_as_attributes():
     assert process.stdout.split() == ["jit", "Var"]
 
 
+def test_private_modules_have_their_modules_as_attributes():
+    code = "import jax; print(jax._src.numpy.util.promote_dtypes.__name__, jax._src.lax.control_flow.loops.while_p)"
+    process = subprocess.run(
+        [sys.executable, "-c", f"import rune.as_jax; {code}"], capture_output=True, text=True, timeout=120, check=True
+    )
+
+    assert process.stdout.split() == ["promote_dtypes", "while"]
+
+
 @pytest.mark.parametrize("package", ["jax", "jaxlib"])
 def test_importlib_reports_the_version_of_the_library_it_imitates(package: str):
     assert metadata.version(package) == "0.10.2"

@@ -262,3 +262,43 @@ def test_an_array_promotes_by_its_dtype():
 
     assert rnp.promote_types(x, rnp.int32) == np.float16
     assert rune.jit(lambda v: v.astype(rnp.promote_types(v, rnp.float32)))(x).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["float32", "int32", "bool_", "complex64", "bfloat16"])
+def test_a_dtype_makes_an_array_of_lists_with_traced_values(name: str):
+    def rows(x: Any) -> Any:
+        return getattr(rnp, name)([[x[0], 2.75], (x[2], np.float64(-0.5))])
+
+    x = np.array([1.5, 7.0, -3.25], np.float32)
+    numbers = np.array([[1.5, 2.75], [-3.25, -0.5]])
+
+    expected = numbers.astype(getattr(rnp, name).dtype)
+    np.testing.assert_array_equal(rows(rnp.asarray(x)), expected)
+    np.testing.assert_array_equal(rune.jit(rows)(x), expected)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_whole_arrays_are_compared_with_lists(wrap: Any):
+    def compared(x: Any) -> list[Any]:
+        pairs = [((x[0], x[1]), x[:2]), (x, [1.0, 2.0, 4.0]), ([[1.0], [2.0]], [[1.0, 1.0], [2.0, 2.0]])]
+        return [f(a, b) for f in (rnp.array_equal, rnp.array_equiv) for a, b in pairs]
+
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+
+    assert [bool(b) for b in wrap(compared)(x)] == [True, False, False, True, False, True]
+
+
+def test_kinds_of_lists_are_those_of_their_elements():
+    assert rnp.iscomplexobj([1.0, 2j])
+    assert rnp.isrealobj(([1, 2], [3, 4]))
+    np.testing.assert_allclose(rnp.fft.ihfft([1.0, 5.0, -2.0]), np.fft.ihfft([1.0, 5.0, -2.0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "bool"])
+def test_select_takes_integers_as_conditions(dtype: str):
+    which = np.array([0, 1, 1, 0, 1], dtype)
+    a, b = RNG.normal(size=(2, 5)).astype(np.float32)
+
+    np.testing.assert_array_equal(lax.select(which, a, b), np.where(which, a, b))
+    np.testing.assert_array_equal(rune.jit(rune.vmap(lax.select))(which, a, b), np.where(which, a, b))
+    np.testing.assert_array_equal(rune.vmap(lax.select, (0, None, None))(which, a, b), np.where(which[:, None], a, b))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -365,3 +366,27 @@ def test_an_array_like_value_is_an_instance_of_the_alias(value):
 @pytest.mark.parametrize("value", [[1, 2], (1,), "text", None, {"a": 1}, rnp])
 def test_any_other_value_is_not_an_instance_of_the_alias(value):
     assert not isinstance(value, ArrayLike)
+
+
+class Quantity:
+    """A number with its own operators, whose other attributes raise, as jaxquantum's `Qarray`."""
+
+    def __init__(self, value: float):
+        self.value = value
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(f"no method {name}")
+
+    def __rmul__(self, other: Any) -> Any:
+        return other * self.value
+
+    def __gt__(self, other: Any) -> Any:
+        return other < self.value
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_operators_of_arrays_leave_objects_of_others_to_their_own_operators(wrap: Callable[[Any], Any]):
+    x = np.array([1.0, 4.0], np.float32)
+
+    np.testing.assert_array_equal(wrap(lambda v: v * Quantity(3.0))(rnp.asarray(x)), 3 * x)
+    np.testing.assert_array_equal(wrap(lambda v: v < Quantity(3.0))(rnp.asarray(x)), x < 3)

@@ -61,8 +61,7 @@ class Marked:
         if parameters is not None:
             _require_known(function, "static", static, parameters)
             _require_known(function, "donated", donations, parameters)
-        names = _positional(parameters or ())
-        return Marked(function, _with_names(static, names), _with_names(donations, names))
+        return Marked(function, _with_names(static, parameters or ()), _with_names(donations, parameters or ()))
 
     def split(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Any, Statics]:
         """The arguments without the static ones; and the static ones.
@@ -140,11 +139,14 @@ def _parameters(function: Callable[..., object]) -> Parameters | None:
 
 
 def _positional(parameters: Parameters) -> tuple[str, ...]:
-    """The names of the positional parameters; empty if the function takes any number of them."""
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return ()
+    """The names of the positional parameters, without those of `*args`."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return tuple(p.name for p in parameters if p.kind in kinds)
+
+
+def _takes_more(parameters: Parameters) -> bool:
+    """Whether there are `*args`: a number from the end then depends on the call."""
+    return any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 def _require_known(
@@ -157,7 +159,7 @@ def _require_known(
         if isinstance(where, str):
             is_known = where in names or inspect.Parameter.VAR_KEYWORD in kinds
         else:
-            is_known = -count <= where < count or inspect.Parameter.VAR_POSITIONAL in kinds
+            is_known = -count <= where < count or _takes_more(parameters)
         if not is_known:
             parameter_names = ", ".join(p.name for p in parameters)
             raise ArgumentError(
@@ -166,13 +168,15 @@ def _require_known(
             )
 
 
-def _with_names(static: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
-    """Numbers from the front with their parameters' names added, and names with numbers.
+def _with_names(static: frozenset[int | str], parameters: Parameters) -> frozenset[int | str]:
+    """Numbers with their parameters' names added, and names with their numbers.
 
     A call may pass an argument by position or by name, so each mark applies to both; if both
     numbers and names are given, they are taken literally, as in JAX.
     """
-    numbers = {n + len(names) if n < 0 else n for n in static if isinstance(n, int)}
+    names = _positional(parameters)
+    end = 0 if _takes_more(parameters) else len(names)
+    numbers = {n + end if n < 0 else n for n in static if isinstance(n, int)}
     words = {w for w in static if isinstance(w, str)}
     if numbers and words:
         return frozenset({*numbers, *words})

@@ -104,7 +104,7 @@ class custom_jvp(CustomFunction[P, R]):
         if self.rule is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp")
         arguments = self.arguments(args, kwargs)
-        check_closure(KIND, self.name, self.function, arguments.static_values)
+        check_closure(self, arguments)
         if any(map(_is_traced, tree.leaves(arguments.static_values))):
             return _by_operands(self, arguments)
         rule = _Rule(self, arguments)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
@@ -23,6 +23,7 @@ from rune import dtypes, tree
 from rune.array import Array, default_place, put
 from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
 from rune.core.program import Program
+from rune.core.staging import stage
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
@@ -269,14 +270,20 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
     return [level.join(o, t) for o, t in zip(outs, out_tangents, strict=True)], out_tree
 
 
-def check_closure(kind: str, name: str, *holders: object) -> None:
-    """Refuse a function that closes over a value which is being differentiated."""
+def check_closure(custom: CustomFunction[..., Any], arguments: Arguments) -> None:
+    """Refuse a function that reads a value of its closure which is being differentiated."""
     levels = list(_derivatives())
     # The search through closures is only worth its time while a derivative is taken.
-    if levels:
-        for value in _tracers_in(holders):
-            if value.interpreter in levels:
-                refuse_hidden(kind, name, type_of(value))
+    if levels and _has_value_of(levels, _tracers_in((custom.function, arguments.static_values))):
+        # An object in a closure may have values that the function does not read; its program tells.
+        program = stage(custom.flat(arguments), [type_of(x) for x in arguments.leaves], custom.name)
+        for value in program.captured:
+            if _has_value_of(levels, [value]):
+                refuse_hidden(custom.kind, custom.name, type_of(value))
+
+
+def _has_value_of(levels: Sequence[Interpreter], values: Iterable[Value]) -> bool:
+    return any(isinstance(x, Tracer) and x.interpreter in levels for x in values)
 
 
 def _derivatives() -> Iterator[Interpreter]:

@@ -100,7 +100,7 @@ class custom_vjp(CustomFunction[P, R]):
         if self.fwd is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp")
         arguments = self.arguments(args, kwargs)
-        check_closure(KIND, self.name, self.function, arguments.static_values)
+        check_closure(self, arguments)
         self._refuse_traced(arguments)
         rule = _Rule(self, arguments)
 

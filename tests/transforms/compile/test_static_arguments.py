@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,6 +44,23 @@ def test_a_name_marks_an_argument_that_is_passed_by_position():
 
     same(np.float32(3.0), f(3.0, 2))
     same(np.float32(3.0), f(3.0, power=2))
+
+
+@pytest.mark.parametrize("where", [{"static_argnames": "power"}, {"static_argnums": 1}])
+def test_a_mark_before_any_number_of_arguments_holds_by_position_and_by_name(where: dict[str, Any]):
+    def f(x: float, power: int = 3, *more: float) -> float:
+        return x if isinstance(power, int) and not any(isinstance(m, float) for m in more) else -x
+
+    same(np.float32(3.0), rune.jit(f, **where)(3.0, 2))
+    same(np.float32(3.0), rune.jit(f, **where)(3.0, power=2))
+    same(np.float32(3.0), rune.jit(f, **where)(3.0, 2, 4.0, 5.0))
+
+
+def test_a_number_from_the_end_counts_all_arguments_of_a_call():
+    f = rune.jit(lambda x, *more: x if isinstance(more[-1], int) else -x, static_argnums=-1)
+
+    same(np.float32(3.0), f(3.0, 2))
+    same(np.float32(3.0), f(3.0, 2.0, 2))
 
 
 @pytest.mark.parametrize("number", [1, -1])

@@ -382,6 +382,16 @@ def test_a_value_hidden_in_objects_and_functions_is_found(name: str):
         rune.grad(lambda y: rune.grad(lambda x: HIDING[name](y) * x)(1.0))(3.0)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_an_object_closed_over_may_have_values_that_the_function_does_not_read(wrap: Any):
+    def doubled(y: Any) -> Any:
+        model = Scaled(y)
+        return wrap(ruled(lambda x: x * len(model.layers)))(3.0 * y) + model.layers[0]["weight"]
+
+    assert float(rune.grad(doubled)(2.0)) == 4.0
+    assert float(rune.jvp(doubled, (2.0,), (1.0,))[1]) == 4.0
+
+
 def test_a_rule_that_closes_over_a_traced_value_in_jit_is_refused():
     with pytest.raises(TransformError, match="cannot close over a traced value"):
         rune.jit(lambda y: closing_over(y, rune.jit, in_rule=True))(3.0)

@@ -326,6 +326,17 @@ def test_a_closed_over_value_cannot_be_differentiated(wrap: Any):
         rune.grad(lambda y: wrap(product_with(y))(2.0))(3.0)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_an_object_closed_over_may_have_values_that_the_function_does_not_read(wrap: Any):
+    def weighted(y: Any) -> Any:
+        layer = {"scale": array([2.0, 3.0, 5.0]), "bias": y}
+        function = with_rules(lambda x: x * layer["scale"], lambda x: (x, None), lambda _, ct: (7.0 * ct,))
+        return (wrap(function)(X * y) + layer["bias"]).sum()
+
+    near(7.0 * 3.5 + 3.0, rune.grad(weighted)(1.5), relative=1e-6, why=F32)
+    near(7.0 * 3.5 + 3.0, rune.jit(rune.grad(weighted))(1.5), relative=1e-6, why=F32)
+
+
 def test_closure_convert_makes_it_an_argument():
     def solved(y: Any) -> Any:
         closed_form, captures = rune.closure_convert(lambda x: x * y, 1.0)

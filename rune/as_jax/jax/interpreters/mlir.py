@@ -7,14 +7,14 @@ A lowering is a function of values: `lower_fun(f)` is f. A lowering may also cal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from rune import absent, pure_callback
 from rune.as_jax.primitive import LoweringContext as LoweringRuleContext
 from rune.as_jax.primitive import Primitive
 from rune.as_jax.rules import lowerings
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError
+from rune.errors import MissingRule
 from rune.transforms.callback import io_callback
 from rune.transforms.eval_shape import ShapeDtypeStruct
 
@@ -36,14 +36,24 @@ def register_lowering(
 ) -> Lowering:
     """Set the lowering of a primitive, for all devices.
 
-    Errors: ArgumentError for a single platform, because rune's lowerings are for all devices.
+    A lowering for one platform is not used, because rune's are for all devices: a primitive that
+    has no other raises MissingRule when it is compiled.
     """
-    if platform is not None:
-        raise ArgumentError(
-            f"register_lowering: cannot lower {primitive} for {platform!r} alone (rune's lowerings are for all devices)"
-        )
-    lowerings[primitive] = rule
+    if platform is None:
+        lowerings[primitive] = rule
+    else:
+        lowerings.setdefault(primitive, _for_one_platform(primitive, platform))
     return rule
+
+
+def _for_one_platform(primitive: Primitive, platform: str) -> Lowering:
+    def lowering(*values: Any, **params: Any) -> NoReturn:
+        raise MissingRule(
+            f"jit: cannot compile {primitive} (its lowering is for {platform!r} alone, rune's are for all devices)",
+            hint="call mlir.register_lowering without a platform",
+        )
+
+    return lowering
 
 
 def emit_python_callback(

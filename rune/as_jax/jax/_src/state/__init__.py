@@ -1,1 +1,5 @@
-"""`jax._src.state`."""
+"""`jax._src.state`: its modules."""
+
+from rune.as_jax.stand_ins import submodules_of
+
+__getattr__ = submodules_of(__name__)
