@@ -11,7 +11,6 @@ from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import static_sizes, value
-from rune.ops.conventions import distinct
 from rune.ops.fourier import empty_transform
 from rune.typing import ArrayLike
 
@@ -59,7 +58,7 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> A
         raise ShapeError(f"fft: cannot transform {type_of(x)} (its last axes should be {sizes})")
     axes = tuple(range(len(shape) - count, len(shape)))
     if 0 in lengths and (kind != "rfft" or lengths[-1] != 0):
-        return distinct(empty_transform(x, kind, axes, lengths), x)
+        return empty_transform(x, kind, axes, lengths)
     return ops.fft(x, kind=kind, axes=axes, odd=odd)
 
 

@@ -311,7 +311,7 @@ def _adapted(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str
         return c.distinct(x, a) if kind != "irfft" else c.real(x)
     sizes = _lengths(name, kind, x, s, numbers)
     if 0 in sizes:
-        return c.distinct(empty_transform(x, kind, numbers, sizes), a)
+        return empty_transform(x, kind, numbers, sizes)
     input_sizes = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
     x = _resized(x, dict(zip(numbers, input_sizes, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0

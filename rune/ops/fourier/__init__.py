@@ -113,7 +113,7 @@ def is_by_routine(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
     return all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in others)
 
 
-def empty_transform(x: Operand, kind: str, axes: Sequence[int], lengths: Sequence[Size]) -> Any:
+def empty_transform(x: Operand, kind: str, axes: Sequence[int], lengths: Sequence[Size]) -> Array:
     """The transform of no numbers, or to none (an irfft of one): x cut to an array of no elements.
 
     lengths: those of the transform, along `axes`; one of them is 0.
@@ -127,7 +127,7 @@ def empty_transform(x: Operand, kind: str, axes: Sequence[int], lengths: Sequenc
         x = real(x)
     nothing = (0,) * x_type.ndim
     high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(x_type.shape))
-    return pad(x, literal(0, type_of(x).dtype), low=nothing, high=high, interior=nothing) if any(high) else x
+    return pad(x, literal(0, type_of(x).dtype), low=nothing, high=high, interior=nothing)
 
 
 # --- derivatives --------------------------------------------------------------------------------
