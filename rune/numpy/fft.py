@@ -130,8 +130,7 @@ def ihfft(a: ArrayLike | list | tuple, n: Size | None = None, axis: int = -1, no
 
     Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
-            complex numbers; ShapeError for n < 1 and for no elements; AxisError for
-            an axis out of range.
+            complex numbers; ShapeError for n < 1 and no elements; AxisError for a wrong axis.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
     >>> import rune.numpy as rnp

@@ -102,10 +102,13 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "poly* @ u64: has the dtype uint64*",
         "vander* @ u64: has the dtype uint64*",
     ),
-    "nothing can be told from one frequency of a spectrum of real numbers": (
-        "fft.irfft* @ * 1: raises *length 0*",
-        "fft.hfft* @ * 1: raises *length 0*",
+    "as in JAX, one frequency of a spectrum of real numbers gives none of them": (
+        "fft.irfft* @ * 1: gives *where the oracle raises",
+        "fft.hfft* @ * 1: gives *where the oracle raises",
+        "fft.irfft* @ * 1: has the shape *",
+        "fft.hfft* @ * 1: has the shape *",
     ),
+    "as in JAX, an axis without elements has the empty transform": ("fft.* @ * 0: gives *where the oracle raises",),
     "places are real numbers": (
         "interp* @ c*: raises *real dtype required*",
         "signal.resample at places @ c*: raises *real dtype required*",

@@ -270,7 +270,7 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
     return [level.join(o, t) for o, t in zip(outs, out_tangents, strict=True)], out_tree
 
 
-def check_closure(custom: CustomFunction[..., Any], arguments: Arguments) -> None:
+def check_closure(custom: CustomFunction[P, R], arguments: Arguments) -> None:
     """Refuse a function that reads a value of its closure which is being differentiated."""
     levels = list(_derivatives())
     # The search through closures is only worth its time while a derivative is taken.

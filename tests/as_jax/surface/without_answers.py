@@ -11,7 +11,7 @@ REASONS: Mapping[tuple[str, str], str] = {
         jax.interpreters.ad.primitive_jvps jax.interpreters.batching.defbroadcasting
         jax.interpreters.batching.defreducer jax.interpreters.batching.defvectorized
         jax.interpreters.batching.primitive_batchers jax.interpreters.mlir.lower_fun
-        jax.interpreters.mlir.register_lowering
+        jax.interpreters.mlir.register_lowering jax.interpreters.xla.apply_primitive
         """,
     ("A function is wrapped or traced by it, in JAX's way.", "as_jax/test_primitives.py"): """
         jax.interpreters.partial_eval.PartialVal jax.interpreters.partial_eval.trace_to_jaxpr_dynamic

@@ -47,7 +47,7 @@ def register_lowering(
 
 
 def _for_one_platform(primitive: Primitive, platform: str) -> Lowering:
-    def lowering(*values: Any, **params: Any) -> NoReturn:
+    def lowering(*values: object, **params: object) -> NoReturn:
         raise MissingRule(
             f"jit: cannot compile {primitive} (its lowering is for {platform!r} alone, rune's are for all devices)",
             hint="call mlir.register_lowering without a platform",
