@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar, cast
 
 import numpy as np
 
 from rune import dtypes
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy import docstrings
-from rune.numpy.arguments import refuse, value
+from rune.numpy.arguments import refuse, static_size, value
 from rune.ops.conventions import normalised_axes
 from rune.ops.elementwise_rows import Row
 from rune.ops.promote import promoted
 from rune.typing import ArrayLike
 
+N = TypeVar("N", bound=Size)
 Unary = Callable[[ArrayLike], Array]
 Binary = Callable[[ArrayLike, ArrayLike], Array]
 _KINDS = (frozenset({dtypes.bool_}), dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX, dtypes.KEYS)
@@ -59,14 +62,17 @@ def given_axes(name: str, x: ArrayLike, axes: Sequence[int]) -> tuple[int, ...]:
     return normalised_axes(name, numbers(name, axes), type_of(x))
 
 
-def numbers(name: str, entries: Sequence[int]) -> tuple[int, ...]:
-    """A sequence of numbers, as a tuple. Errors: ArgumentError for a bare number."""
+def numbers(name: str, entries: Sequence[N]) -> tuple[N, ...]:
+    """A sequence of integers and sizes, as a tuple; NumPy's integers become Python's.
+
+    Errors: ArgumentError for a bare number, and for an entry that is not an integer.
+    """
     if not isinstance(entries, Iterable):
         raise ArgumentError(
             f"{name}: cannot use {entries!r} (a sequence of numbers required)",
             hint="functions of rune.lax take a tuple even for a single axis",
         )
-    return tuple(entries)
+    return tuple(cast(N, static_size(name, "a number", entry)) for entry in entries)
 
 
 def unary(row: Row) -> Unary:

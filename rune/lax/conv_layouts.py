@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import listed, static_int
+from rune.numpy.arguments import listed, static_int, static_sizes
 from rune.ops.jax_forms import ConvDimensionNumbers
 
 Ints = tuple[int, ...]
@@ -121,10 +123,10 @@ def pads_of(
     if isinstance(padding, str):
         return tuple(padtype_to_pads(shape, window, strides, padding))
     entries = listed(name, "padding", padding)
-    pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in entries)
+    pairs = [static_sizes(name, "padding", p if isinstance(p, tuple | list | np.ndarray) else (p, p)) for p in entries]
     if len(pairs) != len(window) or any(len(p) != 2 for p in pairs):
         raise ArgumentError(f"{name}: cannot pad {len(window)} axes by {padding} (a pair for each required)")
-    return pairs  # type: ignore[return-value]
+    return tuple((low, high) for low, high in pairs)
 
 
 def ints(name: str, parameter: str, values: Sequence[int] | None, rank: int) -> Ints:

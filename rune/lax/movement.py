@@ -264,10 +264,10 @@ def slice(
     Array([1, 3, 5], i32[3], cpu:0)
     """
     x = value("slice", operand)
-    steps = [1] * type_of(x).ndim if strides is None else listed("slice", "strides", strides)
-    start = listed("slice", "start_indices", start_indices)
-    limit = listed("slice", "limit_indices", limit_indices)
-    return ops.slice_(x, start=tuple(start), limit=tuple(limit), stride=tuple(steps))
+    steps = (1,) * type_of(x).ndim if strides is None else numbers("slice", listed("slice", "strides", strides))
+    start = numbers("slice", listed("slice", "start_indices", start_indices))
+    limit = numbers("slice", listed("slice", "limit_indices", limit_indices))
+    return ops.slice_(x, start=start, limit=limit, stride=steps)
 
 
 def slice_in_dim(
@@ -339,7 +339,7 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
     """
     x, fill = alike("pad", operand, padding_value)
     entries = listed("pad", "padding_config", padding_config)
-    config = [tuple(listed("pad", "padding_config", c)) for c in entries]
+    config = [numbers("pad", listed("pad", "padding_config", c)) for c in entries]
     if len(config) != type_of(x).ndim or any(len(c) != 3 or c[2] < 0 for c in config):
         raise ShapeError(f"pad: cannot pad {type_of(x)} by {config} ((low, high, interior >= 0) for each axis)")
     low, high, interior = (tuple(c[k] for c in config) for k in range(3))

@@ -19,6 +19,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.lax.conv_layouts import pads_of
 from rune.lax.convolution import Pads
+from rune.numpy.arguments import static_ints, static_sizes
 from rune.ops.sliding import reach, windows
 from rune.ops.window_reductions import MONOIDS, Slide, counts, fields_of
 from rune.transforms.programs.make_program import make_program
@@ -83,16 +84,20 @@ def slide_of(
 ) -> Slide:
     """The parameters by axis. Errors: ArgumentError unless there is one for each axis."""
     unit = (1,) * len(shape)
-    steps, base, dilation = (unit if v is None else tuple(v) for v in (strides, base_dilation, window_dilation))
-    if any(len(values) != len(shape) for values in (window, steps, base, dilation)):
+    sizes = static_sizes("reduce_window", "a window", window)
+    steps, base, dilation = (
+        unit if v is None else static_ints("reduce_window", "a stride or a dilation", v)
+        for v in (strides, base_dilation, window_dilation)
+    )
+    if any(len(values) != len(shape) for values in (sizes, steps, base, dilation)):
         raise ArgumentError(
-            f"reduce_window: cannot slide {tuple(window)} over {len(shape)} axes (strides {steps}, "
+            f"reduce_window: cannot slide {sizes} over {len(shape)} axes (strides {steps}, "
             f"dilations {base} and {dilation}; one number per axis required)"
         )
     extents = [reach(n, d) for n, d in zip(shape, base, strict=True)]
-    spans = [reach(k, d) for k, d in zip(window, dilation, strict=True)]
+    spans = [reach(k, d) for k, d in zip(sizes, dilation, strict=True)]
     pads = pads_of("reduce_window", padding, extents, spans, steps)
-    return Slide(tuple(window), steps, pads, base, dilation)
+    return Slide(sizes, steps, pads, base, dilation)
 
 
 def _monoid(computation: Callable[..., object], like: Array) -> str | None:
