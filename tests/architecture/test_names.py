@@ -114,7 +114,7 @@ def rooms() -> dict[str, list[Source]]:
 ROOMS = rooms()
 
 
-# With one of these before or behind it, a participle is still no noun: `_shown_by`, `asked_of`.
+# A preposition does not make a noun of a participle: `_shown_by`, `asked_of`.
 PREPOSITIONS = frozenset("as at by for from in of on to with".split())
 WORDS = "|".join(sorted(FORBIDDEN | SYNONYMS | PREPOSITIONS))
 

@@ -114,7 +114,7 @@ def is_by_routine(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
 
 
 def empty_transform(x: Operand, kind: str, axes: Sequence[int], lengths: Sequence[Size]) -> Array:
-    """The transform of no numbers, or to none (an irfft of one): x cut to an array of no elements.
+    """The transform of no numbers, or one that gives none (irfft of one): an empty array.
 
     lengths: those of the transform, along `axes`; one of them is 0.
     """

@@ -99,7 +99,7 @@ def _ring(local: Localize, step: Step, args: Sequence[Value]) -> Block | None:
         return None
     if source is None or not source.is_even(size, local.region):
         return None
-    # The result's first element, by the nearer way.
+    # Where the result begins on the ring, counted in the shorter direction.
     first = start - size if 2 * start > size else start
     span = covering(source.shifted(-first), size_of(step.result, axis), local.region)
     if span.width > 3 * span.share or not is_exchanged(source, span.shifted(first), local.region):
@@ -239,7 +239,7 @@ def _window(local: Localize, value: Value, target: Spans) -> Value:
 
 
 def _with_whole_axes(local: Localize, value: Value, near: Sequence[bool]) -> Value:
-    """The device's elements of a value, with axes whole of which it does not have what is near."""
+    """The device's elements of a value, joined along the axes that are not exchanged."""
     if not local.owns(value) or not value.spans:
         layout = value.layout if local.owns(value) else ((),) * len(near)
         return local.at(value, tuple(names if n else () for names, n in zip(layout, near, strict=True)))

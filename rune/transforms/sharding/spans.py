@@ -80,7 +80,7 @@ class _Piece:
 
 
 def _pieces(source: Span, target: Span) -> Iterator[_Piece]:
-    """The pieces of a target, in the order of the axis; of several devices, the nearest has it."""
+    """The pieces of a target in order; where several devices have one, the nearest sends it."""
     place, end, share = target.first - source.first, target.first - source.first + target.width, source.share
     while place < end:
         # What is in front is in the first share of a window, what is behind in its last.
@@ -120,7 +120,7 @@ def _are_aligned(source: Span, target: Span) -> bool:
 
 
 def exchanged(block: Value, axis: int, source: Span, target: Span, region: Region) -> Value:
-    """The target's elements from those of the source. Of equal parts, the axis is a ring."""
+    """The target's elements from those of the source. The axis is a ring if its parts are equal."""
     if source == target:
         return block
     parts: list[Value] = []

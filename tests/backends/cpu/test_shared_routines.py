@@ -17,7 +17,7 @@ from tests.backends.cpu.test_transforms import drawn, exact
 from tests.backends.cpu.test_transforms_of_arrays import real
 from tests.support.close import same
 
-LARGE = 250_000  # operations, of which cores take their shares
+LARGE = 250_000  # operations: enough for cores to share them
 PART = 37  # rows or columns, which one core transforms
 KINDS = ["fft", "ifft", "rfft", "irfft"]
 

@@ -12,8 +12,9 @@ import pytest
 
 import rune.numpy as rnp
 from rune.backends.cpu import meanings, routine_calls
-from rune.backends.cpu.fft import groups, real_columns, rows
+from rune.backends.cpu.fft import groups, real_columns
 from rune.backends.cpu.fft.lengths import few_radices
+from rune.backends.cpu.vector_routines import shape_of
 from rune.core.types import ArrayType
 from rune.ops.fourier import fft
 from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact
@@ -56,7 +57,7 @@ def test_many_short_real_rows_have_a_spectrum_and_are_recovered_from_it(shape: t
 @pytest.mark.parametrize("name", ["fft", "rfft"])
 def test_short_rows_are_taken_in_groups_if_they_fill_the_lanes(name: str):
     dtype = np.complex64 if name == "fft" else np.float32
-    lanes = rows.shape_of(np.dtype(np.float32)).lanes
+    lanes = shape_of(np.dtype(np.float32)).lanes
     functions = groups.transformed, groups.from_reals
 
     assert step_of((lanes, 80), name, 1, dtype) in functions

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import rune.numpy as rnp
-from rune.backends.cpu.fft import rows, twins
+from rune.backends.cpu.fft import twins
 from rune.backends.cpu.fft.lengths import twin_factors
+from rune.backends.cpu.vector_routines import shape_of
 from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact
 from tests.backends.cpu.test_transforms_of_arrays import REAL, by_dtype, real, rows_of
 from tests.backends.cpu.test_transforms_of_groups import step_of
@@ -20,7 +21,7 @@ COUNTS = [2, 3, 4, 7, 37]
 
 def lengths(dtype: type) -> list[int]:
     """The complex lengths for which there is code on this processor."""
-    lanes = rows.shape_of(np.dtype(REAL[dtype])).lanes
+    lanes = shape_of(np.dtype(REAL[dtype])).lanes
     return [n for n in (16, 32, 64, 128, 256) if twin_factors(n, lanes)]
 
 

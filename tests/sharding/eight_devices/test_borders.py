@@ -49,7 +49,7 @@ def rounded_up(size: int, devices: int) -> int:
 
 # --- meaning ------------------------------------------------------------------------------------
 
-# Functions of (numpy or rune.numpy, x), of which NumPy is the meaning.
+# Functions of (numpy or rune.numpy, x); NumPy says what they mean.
 ALONG_ONE_AXIS: dict[str, Callable[[Any, Any], Any]] = {
     "slice": lambda xp, x: x[1:-1],
     "slices of slices": lambda xp, x: x[1:][:-2][1:],

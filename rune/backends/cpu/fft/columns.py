@@ -17,6 +17,7 @@ from rune.backends.cpu.fft.conventions import ROOMS
 from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
+from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART
 
@@ -25,7 +26,7 @@ LONGEST = 1 << 12  # numbers of a column, whose work memory a nearer cache holds
 
 def is_routine(n: int, inner: int, dtype: np.dtype) -> bool:
     """Whether the routine takes columns of n complex numbers, `inner` of them side by side."""
-    lanes = rows.shape_of(PART[dtype]).lanes
+    lanes = shape_of(PART[dtype]).lanes
     return inner >= lanes and 1 < n <= LONGEST and set(few_radices(n)) <= set(WRITTEN_OUT)
 
 
@@ -39,7 +40,7 @@ def in_place(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
     """The same, in the memory of a dense operand if no vector of columns overlaps another."""
     sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     # A vector is read whole before it is written.
-    if sizes[-1] % rows.shape_of(PART[x.dtype]).lanes or not x.flags.c_contiguous:
+    if sizes[-1] % shape_of(PART[x.dtype]).lanes or not x.flags.c_contiguous:
         return transformed(x, axis, inverse=inverse)
     return call_for(*sizes, PART[x.dtype], inverse)(x, x)
 
@@ -47,7 +48,7 @@ def in_place(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def call_for(outer: int, n: int, inner: int, dtype: np.dtype, inverse: bool) -> Call:
     """The transform of arrays [outer, n, inner]."""
-    stages, shape = stages_of(n, dtype, inverse), rows.shape_of(dtype)
+    stages, shape = stages_of(n, dtype, inverse), shape_of(dtype)
     room = int(in_lines(2 * n * shape.lanes * shape.bytes))
     work = work_of(outer, n, inner, shape.lanes, ROOMS * room)
     return call_of(_code(dtype).address("columns"), [stages.address, n, inner, len(few_radices(n))], work, stages)
@@ -68,4 +69,4 @@ def stages_of(n: int, dtype: np.dtype, inverse: bool) -> rows.Stages:
 _writer = locks.late_module("rune.backends.cpu.fft.columns_code")
 
 
-_code = rows.code_of_dtypes("columns", _writer)
+_code = code_of_dtypes("columns", _writer)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rune.backends.cpu.fft.conventions import ROUTINE
-from rune.backends.cpu.fft.rows_code import public, routine, stages_function, word
+from rune.backends.cpu.fft.rows_code import stages_function
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import block_count, maker
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -21,7 +21,7 @@ def columns_function(shape: Shape) -> str:
     The last vector of columns ends with the last column.
     """
     make, lanes = maker(shape), shape.lanes
-    words, source, target, memory = make.pointers(ROUTINE)
+    words, source, target, memory = make.pointers(PARAMETERS)
     stages, (n, inner, count) = word(make, words, 0, "ptr"), (word(make, words, k) for k in range(1, 4))
     room = n * (2 * lanes)
     step = inner * 2

@@ -8,8 +8,6 @@ OF_STAGE = 4  # words of a stage: its function, its table, runs and length
 HEAD = 9  # words of a length before those of its stages
 ROOMS = 2  # of the work memory of lines in lanes, which stages write by turns
 PARTS = "real imag to_real to_imag between work words"  # parameters of one row, all pointers
-# Parameters of a routine that eager calls run (routine_calls.py); two sizes are behind them.
-ROUTINE = "words source target memory"
 # How complex numbers lie: parts in memory of their own, or pairs; swapped pairs have the imaginary
 # part as their real one, and make an inverse of a transform that reads and writes them.
 Layout: TypeAlias = Literal["parts", "pairs", "swapped"]

@@ -18,6 +18,7 @@ from rune.backends.cpu.fft.conventions import ROOMS
 from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
+from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
 
@@ -28,7 +29,7 @@ LONGEST_OF_ALL = 1 << 12  # the same of rows that it cannot split
 
 def is_routine(count: int, n: int, dtype: np.dtype) -> bool:
     """Whether the routine takes `count` rows of n numbers of this complex dtype."""
-    lanes = rows.shape_of(PART[dtype]).lanes
+    lanes = shape_of(PART[dtype]).lanes
     longest = LONGEST if rows.is_routine(n, dtype) else LONGEST_OF_ALL
     return count >= lanes and lanes <= n <= longest and set(few_radices(n)) <= set(WRITTEN_OUT)
 
@@ -72,7 +73,7 @@ def spectra_by(calls: Calls, x: np.ndarray) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def call_for(name: str, count: int, n: int, dtype: np.dtype) -> Call:
     """The transform of this many rows of n complex numbers each, when they are in lanes."""
-    stages, shape = stages_of(n, dtype), rows.shape_of(dtype)
+    stages, shape = stages_of(n, dtype), shape_of(dtype)
     room = int(in_lines(2 * (n + 1) * shape.lanes * shape.bytes))
     turns = reals.turns_of(2 * n, dtype)
     factor = np.array([{"complex": 1.0, "backward": 1 / n, "forward": 0.5, "inverse": 1 / (2 * n)}[name]], dtype)
@@ -91,4 +92,4 @@ def stages_of(n: int, dtype: np.dtype) -> rows.Stages:
 _writer = locks.late_module("rune.backends.cpu.fft.groups_code")
 
 
-_code = rows.code_of_dtypes("groups of rows", _writer)
+_code = code_of_dtypes("groups of rows", _writer)

@@ -17,6 +17,7 @@ from rune.backends.cpu.fft.conventions import ROOMS
 from rune.backends.cpu.fft.lengths import few_radices
 from rune.backends.cpu.routine_calls import Call, call_of
 from rune.backends.cpu.scratch import in_lines
+from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
 
@@ -43,7 +44,7 @@ def inverse(x: np.ndarray, axis: int) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def call_for(name: str, outer: int, half: int, inner: int, dtype: np.dtype) -> Call:
     """The transform of arrays [outer, 2 half, inner], or the inverse."""
-    stages, turns, shape = rows.stages_of(half, dtype), reals.turns_of(2 * half, dtype), rows.shape_of(dtype)
+    stages, turns, shape = rows.stages_of(half, dtype), reals.turns_of(2 * half, dtype), shape_of(dtype)
     factor = np.array([0.5 if name == "forward" else 1 / (2 * half)], dtype)
     room = int(in_lines(2 * (half + 1) * shape.lanes * shape.bytes))
     words = [stages.address, half, inner, len(few_radices(half)), turns.ctypes.data, factor.ctypes.data]
@@ -55,4 +56,4 @@ def call_for(name: str, outer: int, half: int, inner: int, dtype: np.dtype) -> C
 _writer = locks.late_module("rune.backends.cpu.fft.real_columns_code")
 
 
-_code = rows.code_of_dtypes("real columns", _writer)
+_code = code_of_dtypes("real columns", _writer)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rune.backends.cpu.fft.columns_code import place_of
-from rune.backends.cpu.fft.conventions import ROOMS, ROUTINE
+from rune.backends.cpu.fft.conventions import ROOMS
 from rune.backends.cpu.fft.groups_code import folded, number_of, put_number, turn_of, unfolded
 from rune.backends.cpu.fft.lines import put_pairs, take_pairs
-from rune.backends.cpu.fft.rows_code import public, routine, stages_function, word
+from rune.backends.cpu.fft.rows_code import stages_function
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -27,7 +28,7 @@ class _Columns:
 
     def __init__(self, shape: Shape):
         self.make = make = maker(shape)
-        words, self.source, self.target, memory = make.pointers(ROUTINE)
+        words, self.source, self.target, memory = make.pointers(PARAMETERS)
         self.stages, self.turns, self.factor = (word(make, words, k, "ptr") for k in (0, 4, 5))
         self.n, self.inner, self.count = (word(make, words, k) for k in range(1, 4))
         self.room, self.width = (self.n + 1) * (2 * shape.lanes), make.number(2 * shape.lanes)

@@ -20,6 +20,7 @@ from rune.backends.cpu.fft import rows
 from rune.backends.cpu.fft.conventions import Ends
 from rune.backends.cpu.fft.tables import half_turns
 from rune.backends.cpu.routine_calls import Call, Work, call_of
+from rune.backends.cpu.vector_routines import shape_of
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
 
@@ -72,6 +73,6 @@ def _code(name: str, dtype: np.dtype) -> compiler.Code:
     parts = rows.parts_address(dtype)
 
     def write() -> str:
-        return _writer().text(rows.shape_of(dtype), name, parts)
+        return _writer().text(shape_of(dtype), name, parts)
 
     return compiler.compile_routine("real rows", (name, str(dtype)), {"parts": parts}, write, conventions.EFFORT)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rune.backends.cpu.fft.conventions import ROUTINE
 from rune.backends.cpu.fft.lines import put_pairs, take_pairs
-from rune.backends.cpu.fft.rows_code import public, routine, word
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
 from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -24,7 +23,7 @@ def rows_function(shape: Shape, name: str, parts: int) -> str:
     parts: the address of what transforms one complex row (rows_code.parts_function)
     """
     make = maker(shape)
-    words, source, target, memory = make.pointers(ROUTINE)
+    words, source, target, memory = make.pointers(PARAMETERS)
     length, turns = (word(make, words, k, "ptr") for k in (0, 1))
     real, imag, *between = (make.at(memory, word(make, words, k), "i8") for k in range(2, 6))
     half = make.writer.load("i64", length)

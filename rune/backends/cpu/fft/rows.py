@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
-from types import ModuleType
 
 import numpy as np
 
@@ -20,9 +18,9 @@ from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft.conventions import IN_PARTS, ROOMS, Ends
 from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices, piece_of, split_of, step_between
 from rune.backends.cpu.fft.tables import turns_between, turns_of_stage
-from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
+from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
 from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART
 from rune.records import dataclass
@@ -73,12 +71,6 @@ def call_for(count: int, n: int, dtype: np.dtype, inverse: bool) -> Call:
 def operations(n: int) -> int:
     """The operations of a transform of n numbers, roughly: n log2 n."""
     return n * n.bit_length()
-
-
-@functools.cache
-def shape_of(dtype: np.dtype) -> Shape:
-    """The machine's vectors of this dtype."""
-    return shape_for(compiler.machine(), SCALARS[dtype])
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +145,6 @@ def _stage_code(dtype: np.dtype, radix: int, last: bool, ends: Ends) -> compiler
 
     # With effort: stages made in a hurry took up to a quarter more time (decision 0110).
     return compiler.compile_routine("stage", (str(dtype), radix, last, *ends), {}, write, conventions.EFFORT)
-
-
-def code_of_dtypes(kind: str, writer: Callable[[], ModuleType]) -> functools._lru_cache_wrapper[compiler.Code]:
-    """The function that gives the routines of a dtype, whose text a module writes."""
-
-    @compiler.lasting
-    def code(dtype: np.dtype) -> compiler.Code:
-        shape = shape_of(dtype)
-        return compiler.compile_routine(kind, (str(dtype),), {}, lambda: writer().text(shape), conventions.EFFORT)
-
-    return code
 
 
 # The module that writes the routine, imported for the first one that is not on disk.

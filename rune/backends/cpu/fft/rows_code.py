@@ -5,13 +5,12 @@ Source: as forms.py and stages.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from rune.backends.cpu.fft.conventions import HEAD, OF_STAGE, PARTS, ROUTINE, Ends
+from rune.backends.cpu.fft.conventions import HEAD, OF_STAGE, PARTS, Ends
 from rune.backends.cpu.fft.lines import turned_squares_function
 from rune.backends.cpu.fft.stages import declarations, stage_function
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, maker
+from rune.backends.cpu.gemm.tile import block_count, maker
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -25,11 +24,6 @@ def text(shape: Shape) -> str:
     pieces = turned_squares_function, stages_function
     functions = public(parts_function(shape)), public(rows_function(shape))
     return "\n\n".join([declarations(shape), *(piece(shape) for piece in pieces), *functions])
-
-
-def public(text: str) -> str:
-    """A function that can be seen from without its module."""
-    return text.replace("define internal", "define", 1)
 
 
 def stages_function(shape: Shape) -> str:
@@ -102,7 +96,7 @@ def parts_function(shape: Shape) -> str:
 def rows_function(shape: Shape) -> str:
     """The transform of rows of pairs, one row a unit. words: a length, offsets in the memory."""
     make = maker(shape)
-    words, source, target, memory = make.pointers(ROUTINE)
+    words, source, target, memory = make.pointers(PARAMETERS)
     length = word(make, words, 0, "ptr")
     places = [make.at(memory, word(make, words, k), "i8") for k in (1, 2)]
     n = make.writer.load("i64", length)
@@ -113,15 +107,3 @@ def rows_function(shape: Shape) -> str:
         make.call("parts", pairs, pairs, results, results, *places, length)
 
     return routine(make, "rows", row)
-
-
-def routine(make: Maker, name: str, unit: Callable[[Value], None]) -> str:
-    """A routine that does each unit of its work from `first` to `last`."""
-    first, last = make.sizes("first last")
-    make.each(last - first, lambda number: unit(first + number))
-    return make.text(f"{name}({', '.join(f'ptr %{p}' for p in ROUTINE.split())}, i64 %first, i64 %last)")
-
-
-def word(make: Maker, words: Value, number: int, type: str = "i64") -> Value:
-    """A word of a routine."""
-    return make.writer.load(type, make.at(words, number, "i64"))

@@ -20,12 +20,13 @@ from rune.backends.cpu.fft import groups, rows
 from rune.backends.cpu.fft.lengths import twin_factors
 from rune.backends.cpu.fft.tables import half_turns, turns_between
 from rune.backends.cpu.routine_calls import Call, Work, call_of
+from rune.backends.cpu.vector_routines import shape_of
 from rune.ops.complex_numbers import PART, WHOLE
 
 
 def is_routine(count: int, n: int, dtype: np.dtype) -> bool:
     """Whether the routine takes `count` rows of n numbers of this complex dtype."""
-    return count > 1 and twin_factors(n, rows.shape_of(PART[dtype]).lanes) is not None
+    return count > 1 and twin_factors(n, shape_of(PART[dtype]).lanes) is not None
 
 
 def is_real_routine(count: int, n: int, dtype: np.dtype) -> bool:
@@ -46,7 +47,7 @@ def from_reals(x: np.ndarray) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def call_for(name: str, count: int, n: int, dtype: np.dtype) -> Call:
     """The transform of this many rows of n complex numbers each."""
-    shape, turns, real_turns = rows.shape_of(dtype), _turns(n, dtype), _real_turns(n, dtype)
+    shape, turns, real_turns = shape_of(dtype), _turns(n, dtype), _real_turns(n, dtype)
     words = [count, turns.ctypes.data, real_turns.ctypes.data]
     work = Work(-(-count // 2), count * rows.operations(n), 8 * n * shape.bytes)
     return call_of(_code(name, n, dtype).address(name), words, work, turns, real_turns)
@@ -54,7 +55,7 @@ def call_for(name: str, count: int, n: int, dtype: np.dtype) -> Call:
 
 def _turns(n: int, dtype: np.dtype) -> np.ndarray:
     """exp(-2πi jp/n) for the columns j of each vector and p below a: f[b/half, a, 2, lanes]."""
-    lanes = rows.shape_of(dtype).lanes
+    lanes = shape_of(dtype).lanes
     factors = twin_factors(n, lanes)
     assert factors is not None
     table = turns_between(*factors, dtype).reshape(2, factors[0], -1, lanes // 2)
@@ -63,7 +64,7 @@ def _turns(n: int, dtype: np.dtype) -> np.ndarray:
 
 def _real_turns(n: int, dtype: np.dtype) -> np.ndarray:
     """exp(-πi k/n) for the frequencies k of each vector: f[n/half, 2, lanes]."""
-    lanes = rows.shape_of(dtype).lanes
+    lanes = shape_of(dtype).lanes
     table = half_turns(2 * n, dtype)[:, :n].reshape(2, -1, lanes // 2)
     return np.ascontiguousarray(np.tile(table.transpose(1, 0, 2), 2))
 
@@ -75,6 +76,6 @@ _writer = locks.late_module("rune.backends.cpu.fft.twins_code")
 @compiler.lasting
 def _code(name: str, n: int, dtype: np.dtype) -> compiler.Code:
     def write() -> str:
-        return _writer().text(rows.shape_of(dtype), name, n)
+        return _writer().text(shape_of(dtype), name, n)
 
     return compiler.compile_routine("twins", (name, n, str(dtype)), {}, write, conventions.EFFORT)

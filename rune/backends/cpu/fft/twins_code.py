@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rune.backends.cpu.fft.butterflies import Pair, times, transformed
-from rune.backends.cpu.fft.conventions import ROUTINE
 from rune.backends.cpu.fft.groups_code import folded
 from rune.backends.cpu.fft.lengths import twin_factors
-from rune.backends.cpu.fft.rows_code import public, routine, word
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import maker
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
 from rune.lowering.codegen.llvm.ir.text import Value
 
 # Takes the parts of a vector of frequencies, by its number in its rows.
@@ -41,7 +40,7 @@ class _Twins:
 
     def __init__(self, shape: Shape, n: int):
         self.make, self.n, self.lanes, self.half = maker(shape), n, shape.lanes, shape.lanes // 2
-        words, self.source, self.target, self.between = self.make.pointers(ROUTINE)
+        words, self.source, self.target, self.between = self.make.pointers(PARAMETERS)
         factors = twin_factors(n, shape.lanes)
         assert factors is not None
         self.a, self.b = factors

@@ -12,15 +12,15 @@ import math
 import numpy as np
 
 from rune import locks
-from rune.backends.cpu.fft import rows
 from rune.backends.cpu.gemm.shape import SCALARS
 from rune.backends.cpu.routine_calls import Call, Work, call_of
+from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
 from rune.backends.shared import host_memory
 
 
 def is_routine(x: np.ndarray) -> bool:
     """Whether the routine takes these square matrices."""
-    return x.dtype in SCALARS and x.size > 0 and x.shape[-1] >= rows.shape_of(x.dtype).lanes
+    return x.dtype in SCALARS and x.size > 0 and x.shape[-1] >= shape_of(x.dtype).lanes
 
 
 def means(x: np.ndarray) -> np.ndarray:
@@ -31,7 +31,7 @@ def means(x: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def _call(batch: int, n: int, dtype: np.dtype) -> Call:
-    lines = -(-n // rows.shape_of(dtype).lanes)  # of squares, each a unit
+    lines = -(-n // shape_of(dtype).lanes)  # of squares, each a unit
     return call_of(_code(dtype).address("means"), [n], Work(batch * lines, 2 * batch * n * n, 0))
 
 
@@ -39,4 +39,4 @@ def _call(batch: int, n: int, dtype: np.dtype) -> Call:
 _writer = locks.late_module("rune.backends.cpu.linalg.means_code")
 
 
-_code = rows.code_of_dtypes("means", _writer)
+_code = code_of_dtypes("means", _writer)

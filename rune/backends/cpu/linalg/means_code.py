@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rune.backends.cpu.fft.conventions import ROUTINE
-from rune.backends.cpu.fft.rows_code import public, routine, word
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import block_count, maker
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -16,7 +15,7 @@ def text(shape: Shape) -> str:
     The last squares of a line, and the last line, end with the matrix.
     """
     make, lanes = maker(shape), shape.lanes
-    words, source, target, _ = make.pointers(ROUTINE)
+    words, source, target, _ = make.pointers(PARAMETERS)
     n = word(make, words, 0)
     half = make.writer.constant(shape.vector, 0.5)
     squares = block_count(n, lanes)

@@ -1,4 +1,4 @@
-"""Accesses of Mesa's processors, whose driver makes a loop over lanes of each (decision 0121).
+"""Accesses on Mesa's CPU devices, whose driver turns each into a loop over lanes (decision 0121).
 
     store y[i] = (low, high)   ->   store y[i] = low | high << 32, of chosen halves
 
