@@ -73,7 +73,6 @@ from rune.scipy.special.error_functions import log_ndtr as log_ndtr
 from rune.scipy.special.error_functions import ndtr as ndtr
 from rune.scipy.special.error_functions import ndtri as ndtri
 from rune.scipy.special.error_functions import ndtri_exp as ndtri_exp
-from rune.scipy.special.faddeeva import owens_t as owens_t
 from rune.scipy.special.faddeeva import wofz as wofz
 from rune.scipy.special.gammas import digamma as digamma
 from rune.scipy.special.gammas import gamma as gamma
@@ -107,6 +106,7 @@ from rune.scipy.special.orthogonal import eval_hermitenorm as eval_hermitenorm
 from rune.scipy.special.orthogonal import eval_laguerre as eval_laguerre
 from rune.scipy.special.orthogonal import eval_legendre as eval_legendre
 from rune.scipy.special.orthogonal import sph_harm_y as sph_harm_y
+from rune.scipy.special.owens import owens_t as owens_t
 from rune.scipy.special.sums import log_softmax as log_softmax
 from rune.scipy.special.sums import logsumexp as logsumexp
 from rune.scipy.special.sums import softmax as softmax

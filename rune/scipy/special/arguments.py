@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -17,11 +17,14 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import is_evaluating
 from rune.errors import ArgumentError, DtypeError, TracerArrayConversionError
+from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import promoted
 from rune.transforms.compile.jit import jit
 from rune.transforms.eval_shape import eval_shape
 from rune.typing import ArrayLike, DTypeLike
 
+P = ParamSpec("P")
+Function = TypeVar("Function", bound=Callable[..., Array])
 Result = TypeVar("Result")
 Table = tuple[Sequence[float], Sequence[float]]
 LARGE = 1 << 16  # elements
@@ -119,6 +122,35 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
         return jitted(*operands) if is_long else computed(*operands)
 
     return public
+
+
+def continued(function: Callable[..., Array]) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
+    """A public function of reals, with `function` as its continuation to complex numbers."""
+    jitted = jit(function)
+
+    def decorated(public: Callable[P, Array]) -> Callable[P, Array]:
+        @functools.wraps(public)
+        def both(*xs: P.args, **options: P.kwargs) -> Array:
+            operands = [as_array(x) for x in promoted(public.__name__, *xs, kind="inexact")]
+            if not any(map(is_complex, operands)):
+                return public(*xs, **options)
+            operands = rnp.broadcast_arrays(*operands)
+            is_long = is_evaluating() and operands[0].size >= LARGE
+            return jitted(*operands) if is_long else function(*operands)
+
+        return both
+
+    return decorated
+
+
+def from_sequences(public: Function) -> Function:
+    """A function whose operands may be lists and tuples of numbers, where JAX's may be, too."""
+
+    @functools.wraps(public)
+    def accepting(*xs: ArrayLike | Sequence[float]) -> Array:
+        return public(*(rnp.asarray(x) if isinstance(x, list | tuple) else x for x in xs))
+
+    return cast(Function, accepting)
 
 
 def undefined(where: Array, value: Array, argument: Array | None = None) -> Array:

@@ -18,7 +18,8 @@ from rune.errors import ArgumentError
 from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import elementwise, reals, rounded, undefined, widened
 from rune.scipy.special.densities import stirling_error
-from rune.scipy.special.gammas import HALF_LOG_2PI, SHIFT, gamma_function, gammasgn, log_gamma, stirling_series
+from rune.scipy.special.gammas import gamma_function, gammasgn, log_gamma
+from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, stirling_series
 from rune.typing import ArrayLike
 
 _DIRECT = 30.0  # up to here the gamma functions themselves are divided, in f32 too

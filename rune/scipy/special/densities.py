@@ -14,14 +14,8 @@ from collections.abc import Sequence
 import rune.numpy as rnp
 from rune.array import Array
 from rune.scipy.special.arguments import polynomial
-from rune.scipy.special.gammas import (
-    HALF_LOG_2PI,
-    SHIFT,
-    gamma_of_positive,
-    log_gamma,
-    log_gamma_of_positive,
-    stirling_series,
-)
+from rune.scipy.special.gammas import gamma_of_positive, log_gamma, log_gamma_of_positive
+from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, stirling_series
 from rune.transforms.custom.jvp import custom_jvp
 
 _ODD = tuple(1 / (2 * k + 3) for k in range(18))

@@ -10,17 +10,18 @@ import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.array import Array
 from rune.numpy.arguments import static_count
-from rune.scipy.special.arguments import elementwise, undefined
+from rune.scipy.special.arguments import continued, elementwise, undefined
 from rune.scipy.special.densities import deviance
 from rune.transforms.custom.jvp import custom_jvp
 
 
+@continued(ops.logistic)
 @elementwise
 def expit(x: Array) -> Array:
     """1 / (1 + exp(-x)).
 
-    Shapes: any, unchanged. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
+    Shapes: any, unchanged. Types: bools and integers become floats; complex numbers stay complex.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune.scipy.special import expit
     >>> expit(0.0)
@@ -55,12 +56,17 @@ def _logit(p: Array) -> Array:
 _logit.defjvps(lambda t, y, p: t / (p * (1.0 - p)))
 
 
+def _logit_of_complex(z: Array) -> Array:
+    return rnp.log(z) - rnp.log1p(-z)
+
+
+@continued(_logit_of_complex)
 @elementwise
 def logit(x: Array) -> Array:
     """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
 
-    Shapes: any, unchanged. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
+    Shapes: any, unchanged. Types: bools and integers become floats; complex numbers stay complex.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune.scipy.special import logit
     >>> logit(0.5)
@@ -94,13 +100,14 @@ def _times_log1p(x: Array, y: Array) -> Array:
 _times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t * _quotient(x, 1.0 + y))
 
 
+@continued(times_log)
 @elementwise
 def xlogy(x: Array, y: Array) -> Array:
     """x log(y), and 0 where x is 0.
 
-    Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            if the shapes do not match.
+    Shapes: broadcast together.
+    Types:  bools and integers become floats; complex numbers stay complex.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> from rune.scipy.special import xlogy
     >>> xlogy(0.0, 0.0)
@@ -109,13 +116,14 @@ def xlogy(x: Array, y: Array) -> Array:
     return times_log(x, y)
 
 
+@continued(_times_log1p)
 @elementwise
 def xlog1py(x: Array, y: Array) -> Array:
     """x log(1 + y), and 0 where x is 0.
 
-    Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            if the shapes do not match.
+    Shapes: broadcast together.
+    Types:  bools and integers become floats; complex numbers stay complex.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> from rune.scipy.special import xlog1py
     >>> xlog1py(0.0, -1.0)

@@ -13,20 +13,12 @@ from functools import partial
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.scipy.special.arguments import elementwise, polynomial, quotient, undefined
+from rune.scipy.special.arguments import continued, elementwise, quotient, undefined
+from rune.scipy.special.complex_gammas import digamma_of_complex, gamma_of_complex, log_gamma_of_complex
+from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, digamma_series, stirling_series
 from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_ROOT
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
-
-SHIFT = 8  # from here on the asymptotic series are exact to rounding
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
-_PSI_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-
-
-def stirling_series(x: Array) -> Array:
-    """log Γ(x) - ((x - 1/2) log x - x + log √(2π)) for x >= 8. Source: DLMF 5.11.1."""
-    return polynomial(1.0 / (x * x), _STIRLING) / x
 
 
 def sine_of_pi(x: Array) -> Array:
@@ -72,14 +64,15 @@ def gamma_function(x: Array) -> Array:
 gamma_function.defjvps(lambda t, y, x: t * y * digamma(x))
 
 
+@continued(gamma_of_complex)
 @elementwise
 def gamma(x: Array) -> Array:
     """Γ(x), the integral of t**(x - 1) exp(-t) over t > 0, continued to negative x.
 
-    NaN at the negative integers, infinite at 0.
+    NaN at the negative integers, infinite at 0; of complex numbers NaN at 0 as well.
     Source: DLMF 5.5.3 and 5.11.3.
-    Shapes: any, unchanged. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
+    Shapes: any, unchanged. Types: bools and integers become floats; complex numbers stay complex.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune.scipy.special import gamma
     >>> gamma(5.0)
@@ -143,12 +136,15 @@ def gammaln(x: Array) -> Array:
     return log_gamma(x)
 
 
+@continued(log_gamma_of_complex)
 @elementwise
 def loggamma(x: Array) -> Array:
-    """log Γ(x) of a real x: NaN below 0, where it is complex.
+    """log Γ(x): of a real x NaN below 0, of a complex x the principal branch, with its cut below 0.
 
-    Shapes: any, unchanged. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
+    NaN at 0 and the negative integers if x is complex; of a real 0 infinite.
+
+    Shapes: any, unchanged. Types: bools and integers become floats; complex numbers stay complex.
+    Errors: ArgumentError if an argument is not an array.
     Source: DLMF 5.5.3 and 5.11.1.
 
     >>> from rune.scipy.special import loggamma
@@ -186,10 +182,8 @@ def _psi_of_positive(x: Array) -> Array:
     is_low = x < SHIFT
     low = rnp.where(is_low, x, 1.0)
     y = rnp.where(is_low, x + float(SHIFT), x)
-    square = 1.0 / (y * y)
-    series = rnp.log(y) - 0.5 / y - polynomial(square, _PSI_SERIES) * square
     steps = sum(1.0 / (low + float(i)) for i in range(SHIFT))
-    far = series - rnp.where(is_low, steps, 0.0)
+    far = digamma_series(y) - rnp.where(is_low, steps, 0.0)
     return rnp.where((x >= 1) & (x <= 2), around, rnp.where(x == rnp.inf, x, far))
 
 
@@ -214,13 +208,14 @@ def _trigamma(x: Array) -> Array:
     return rnp.where(x > 0, positive, below - positive)
 
 
+@continued(digamma_of_complex)
 @elementwise
 def digamma(x: Array) -> Array:
     """ψ(x) = Γ'(x) / Γ(x); NaN at the negative integers.
 
     Source: DLMF 5.5.2, 5.5.4 and 5.11.2.
-    Shapes: any, unchanged. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
+    Shapes: any, unchanged. Types: bools and integers become floats; complex numbers stay complex.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> from rune.scipy.special import digamma
     >>> digamma(1.0)

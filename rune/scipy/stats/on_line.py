@@ -18,8 +18,8 @@ from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.bessel import i0e, i1e
 from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.faddeeva import owens_t
 from rune.scipy.special.gammas import digamma, log_gamma, zeta_of
+from rune.scipy.special.owens import owens_t
 from rune.scipy.stats.family import Continuous, positive
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
