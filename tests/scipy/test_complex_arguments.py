@@ -108,7 +108,7 @@ def test_poles_infinities_and_nan_are_nan(name: str):
     points = np.array([0, -0.0, -1, -7, np.inf, -np.inf, 1 + np.inf * 1j, complex(np.nan, 1), complex(1, np.nan)])
 
     for wrap in (lambda f: f, rune.jit):
-        values = np.asarray(wrap(getattr(special, name))(points.astype(np.complex64)))
+        values: Any = np.asarray(wrap(getattr(special, name))(points.astype(np.complex64)))
         assert np.isnan(values.real).all()
         assert np.isnan(values.imag).all()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from rune.transforms.compile.jit import jit
 from rune.transforms.eval_shape import eval_shape
 from rune.typing import ArrayLike, DTypeLike
 
-P = ParamSpec("P")
 Function = TypeVar("Function", bound=Callable[..., Array])
 Result = TypeVar("Result")
 Table = tuple[Sequence[float], Sequence[float]]
@@ -124,21 +123,21 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
     return public
 
 
-def continued(function: Callable[..., Array]) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
+def continued(function: Callable[..., Array]) -> Callable[[Function], Function]:
     """A public function of reals, with `function` as its continuation to complex numbers."""
     jitted = jit(function)
 
-    def decorated(public: Callable[P, Array]) -> Callable[P, Array]:
+    def decorated(public: Function) -> Function:
         @functools.wraps(public)
-        def both(*xs: P.args, **options: P.kwargs) -> Array:
+        def both(*xs: ArrayLike) -> Array:
             operands = [as_array(x) for x in promoted(public.__name__, *xs, kind="inexact")]
             if not any(map(is_complex, operands)):
-                return public(*xs, **options)
+                return public(*xs)
             operands = rnp.broadcast_arrays(*operands)
             is_long = is_evaluating() and operands[0].size >= LARGE
             return jitted(*operands) if is_long else function(*operands)
 
-        return both
+        return cast(Function, both)
 
     return decorated
 
