@@ -116,8 +116,8 @@ MISSING: Mapping[str, Table] = {
             LbfgsInvHessProduct SR1
             """,
         UNWRITTEN: """
-            bracket brent curve_fit elementwise fixed_point minimize_scalar root_scalar rosen
-            rosen_der rosen_hess rosen_hess_prod
+            bracket brent curve_fit elementwise fixed_point line_search minimize_scalar root_scalar
+            rosen rosen_der rosen_hess rosen_hess_prod
             """,
         OWN: "NoConvergence OptimizeResult OptimizeWarning cython_optimize linprog_verbose_callback show_options test",
     },

@@ -51,7 +51,8 @@ def test_every_name_of_scipy_exists_or_is_in_the_table(path: str):
     ours = named(path, rune.scipy)
     absent = names_of_scipy(path) - listed(MISSING[path])
 
-    assert sorted(n for n in absent if not hasattr(ours, n)) == []
+    # A file of ours with a function's name would be a module in its place.
+    assert sorted(n for n in absent if isinstance(getattr(ours, n, None), ModuleType | None)) == []
 
 
 @pytest.mark.parametrize("path", MISSING)

@@ -23,7 +23,7 @@ from rune.errors import ArgumentError
 from rune.optim.deprecated.states import ExtraArgsOptimizer, filled, inner_product, no_steps
 from rune.optim.leaves import Tree, in_dtypes, real_leaves, scaled
 from rune.optim.transforms import accepted, apply_updates
-from rune.scipy.optimize.line_search import Line, strong_wolfe
+from rune.scipy.optimize.wolfe import Line, strong_wolfe
 from rune.transforms.derivatives.grad import value_and_grad
 from rune.typing import ArrayLike
 
