@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune.array import Array
 from rune.control import fori_loop, while_loop
-from rune.scipy.optimize.wolfe import Line, strong_wolfe
 from rune.scipy.optimize.results import OptimizeResults
+from rune.scipy.optimize.wolfe import Line, strong_wolfe
 from rune.transforms.derivatives.directional import jvp
 from rune.transforms.derivatives.grad import grad, value_and_grad
 
