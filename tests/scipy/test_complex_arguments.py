@@ -10,7 +10,6 @@ import pytest
 import scipy.special as sp
 
 import rune
-from rune.errors import ArgumentError
 from rune.scipy import special
 from tests.support.close import near
 
@@ -144,22 +143,3 @@ def test_a_derivative_is_that_of_the_analytic_function(name: str, slope: Callabl
         with rune.enable_x64():
             actual = complex(rune.grad(getattr(special, name), holomorphic=True)(z))
         assert abs(actual - slope(z)) < 1e-8 * max(1.0, abs(slope(z)))
-
-
-@pytest.mark.parametrize(
-    ("name", "operands"),
-    [
-        ("ndtr", ([0, 0.5, 2],)),
-        ("log_ndtr", ((-3.0, 0.5),)),
-        ("spence", ([0.5, 2.0],)),
-        ("expn", ([1, 2, 3], 0.5)),
-        ("hyp1f1", (2, 2, [1, 2, 3])),
-    ],
-)
-def test_lists_are_operands_where_jax_takes_them(name: str, operands: tuple[Any, ...]):
-    np.testing.assert_allclose(getattr(special, name)(*operands), getattr(sp, name)(*operands), rtol=2e-6)
-
-
-def test_lists_are_refused_elsewhere():
-    with pytest.raises(ArgumentError, match="gamma: cannot take list as an array"):
-        special.gamma([1.0, 2.0])  # type: ignore[arg-type]

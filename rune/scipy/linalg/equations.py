@@ -15,6 +15,7 @@ from rune.numpy.linalg.arguments import computing, square
 from rune.ops.linalg.schur import solve_sylvester as solve_by_forms
 from rune.ops.matrix_helpers import adjoint, eye, matmul, number
 from rune.ops.promote import broadcast_shape, broadcast_to
+from rune.scipy.sequences import from_sequences
 from rune.typing import ArrayLike
 
 
@@ -45,7 +46,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     """
     if method not in ("schur", "eigen"):
         raise ArgumentError(f"solve_sylvester: cannot use method={method!r} ('schur' or 'eigen' required)")
-    (a, b, c), narrow = computing("solve_sylvester", A, B, C)
+    (a, b, c), narrow = computing("solve_sylvester", *from_sequences(A, B, C))
     m, n = square("solve_sylvester", a).shape[-1], square("solve_sylvester", b).shape[-1]
     if type_of(c).shape[-2:] != (m, n):
         raise ShapeError(

@@ -23,6 +23,7 @@ from rune.ops.complex_numbers import complex, imag, is_complex, real, real_dtype
 from rune.ops.linalg.jacobi import over_matrices
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import eye, matmul, nan_like, number, upper_triangle, zeros
+from rune.scipy.sequences import from_sequences
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.typing import ArrayLike
 
@@ -142,7 +143,7 @@ def expm_frechet(
     """
     if method not in (None, "SPS", "blockEnlarge"):
         raise ArgumentError(f"expm_frechet: cannot use method={method!r} ('SPS' or 'blockEnlarge' required)")
-    (a, e), narrow = computing("expm_frechet", A, E)
+    (a, e), narrow = computing("expm_frechet", *from_sequences(A, E))
     square("expm_frechet", a)
     square("expm_frechet", e)
     a, e = same_batch("expm_frechet", a, e)

@@ -28,6 +28,7 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
     with_unit_diagonal,
 )
+from rune.scipy.sequences import from_sequences
 from rune.typing import ArrayLike
 
 # --- Cholesky ---------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     Array([[2., 1.],
            [0., 2.]], f32[2,2], cpu:0)
     """
-    (x,), narrow = computing("cholesky", a)
+    (x,), narrow = computing("cholesky", *from_sequences(a))
     square("cholesky", x)
     factor = ops.linalg.cholesky(x if lower else adjoint(x))
     return narrow(factor if lower else adjoint(factor))
@@ -98,7 +99,7 @@ def lu(
     Array([[1., 2.],
            [4., 4.]], f32[2,2], cpu:0)
     """
-    (x,), narrow = computing("lu", a)
+    (x,), narrow = computing("lu", *from_sequences(a))
     m, n = matrices("lu", x).shape[-2:]
     k = smaller(m, n)
     factors, _, order = ops.linalg.lu(x)
@@ -131,7 +132,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
     >>> linalg.lu_factor(rnp.array([[1.0, 2.0], [4.0, 4.0]]))[1]
     Array([1, 1], i32[2], cpu:0)
     """
-    (x,), narrow = computing("lu_factor", a)
+    (x,), narrow = computing("lu_factor", *from_sequences(a))
     matrices("lu_factor", x)
     factors, pivots, _ = ops.linalg.lu(x)
     return narrow((factors, pivots))
@@ -159,7 +160,7 @@ def lu_solve(
     Array([1., 2.], f32[2], cpu:0)
     """
     factors, pivots = pair("lu_solve", lu_and_piv, "(lu, piv), as lu_factor gives it")
-    (x, y), narrow = computing("lu_solve", factors, b)
+    (x, y), narrow = computing("lu_solve", *from_sequences(factors, b))
     size = square("lu_solve", x).shape[-1]
     is_vector = type_of(y).ndim in (1, type_of(x).ndim - 1)
     y = rnp.expand_dims(y, -1) if is_vector else y
@@ -212,7 +213,7 @@ def qr(
     """
     if mode not in ("full", "economic", "r", "raw"):
         raise ArgumentError(f"qr: cannot use mode {mode!r} (one of 'full', 'economic', 'r', 'raw' required)")
-    (x,), narrow = computing("qr", a)
+    (x,), narrow = computing("qr", *from_sequences(a))
     m, n = matrices("qr", x).shape[-2:]
     if not pivoting and mode != "raw":
         q, r = narrow(tuple(ops.linalg.qr(x, full_matrices=mode != "economic")))

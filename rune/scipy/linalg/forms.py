@@ -22,6 +22,7 @@ from rune.ops.linalg.blocks import triangular_form
 from rune.ops.matrix_helpers import columns as column_numbers
 from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.matrix_helpers import upper_triangle
+from rune.scipy.sequences import from_sequences
 from rune.typing import ArrayLike
 
 
@@ -67,7 +68,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     >>> rnp.round(rnp.sort(rnp.diag(t).imag), 5)
     Array([-2.,  2.], f32[2], cpu:0)
     """
-    (t, z), narrow = computing("rsf2csf", T, Z)
+    (t, z), narrow = computing("rsf2csf", *from_sequences(T, Z))
     square("rsf2csf", t)
     square("rsf2csf", z)
     dtype = complex_dtype(type_of(t).dtype)

@@ -39,6 +39,7 @@ from rune.ops.matrix_helpers import (
     zeros,
 )
 from rune.scipy.linalg.exponentials import _expm
+from rune.scipy.sequences import from_sequences
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.typing import ArrayLike
@@ -239,7 +240,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     Array([[1., 0.],
            [0., 9.]], f32[2,2], cpu:0)
     """
-    x, narrow = _prepared("funm", A)
+    x, narrow = _prepared("funm", *from_sequences(A))
     _check_function(func, x)
     value = narrow(_funm(func, x))
     return value if disp else (value, narrow(_error(x)))

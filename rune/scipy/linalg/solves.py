@@ -19,6 +19,7 @@ from rune.numpy.linalg.arguments import computing, matrices, pair, same_batch, s
 from rune.numpy.linalg.generalised_inverses import Fit
 from rune.ops.matrix_helpers import adjoint, diagonal, lower_triangle, swapped, upper_triangle
 from rune.scipy.linalg.factorisations import cho_factor
+from rune.scipy.sequences import from_sequences
 from rune.typing import ArrayLike
 
 GENERAL = ("gen", "general", "sym", "symmetric", "her", "hermitian", "tridiagonal", "banded")
@@ -48,7 +49,7 @@ def solve_triangular(
     >>> linalg.solve_triangular(a, rnp.array([2.0, 9.0]), lower=True)
     Array([1., 2.], f32[2], cpu:0)
     """
-    (x, y), narrow = computing("solve_triangular", a, b)
+    (x, y), narrow = computing("solve_triangular", *from_sequences(a, b))
     if trans in (1, "T"):
         x, lower = swapped(x), not lower
     elif trans in (2, "C"):
@@ -99,7 +100,7 @@ def cho_solve(
     Array([1., 2.], f32[2], cpu:0)
     """
     factor, lower = pair("cho_solve", c_and_lower, "(c, lower), as cho_factor gives it")
-    (x, y), narrow = computing("cho_solve", factor, b)
+    (x, y), narrow = computing("cho_solve", *from_sequences(factor, b))
     low = x if lower else adjoint(x)
     below = _triangular("cho_solve", low, y, True)
     return narrow(_triangular("cho_solve", adjoint(low), below, False))

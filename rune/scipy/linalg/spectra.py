@@ -21,6 +21,7 @@ from rune.numpy.linalg.arguments import computing, same_batch, square
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import adjoint, hermitian, matmul, part
 from rune.ops.promote import broadcast_shape
+from rune.scipy.sequences import from_sequences
 from rune.typing import ArrayLike
 
 Selection = tuple[float, float] | None
@@ -75,7 +76,7 @@ def svd(
     >>> linalg.svd(rnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], f32[2], cpu:0)
     """
-    factors = _svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    factors = _svd(*from_sequences(a), full_matrices=full_matrices, compute_uv=compute_uv)
     return tuple(factors) if compute_uv else factors
 
 
@@ -178,11 +179,11 @@ def eigh(
             hint="subset_by_index= chooses eigenvalues",
         )
     if b is None:
-        (x,), narrow = computing("eigh", a)
+        (x,), narrow = computing("eigh", *from_sequences(a))
         square("eigh", x)
         w, v = ops.linalg.eigh(x, lower=bool(lower), vectors=True)
     else:
-        (x, y), narrow = computing("eigh", a, b)
+        (x, y), narrow = computing("eigh", *from_sequences(a, b))
         square("eigh", x)
         square("eigh", y)
         w, v = _of_pair(*same_batch("eigh", hermitian(x, lower), hermitian(y, lower)), type)
@@ -324,7 +325,7 @@ def eigh_tridiagonal(
     >>> linalg.eigh_tridiagonal(rnp.array([0.0, 0.0]), rnp.array([1.0]), eigvals_only=True)
     Array([-1.,  1.], f32[2], cpu:0)
     """
-    matrix, narrow = _tridiagonal("eigh_tridiagonal", d, e)
+    matrix, narrow = _tridiagonal("eigh_tridiagonal", *from_sequences(d, e))
     w, v = ops.linalg.eigh(matrix, lower=True, vectors=True)
     return narrow(_selected("eigh_tridiagonal", w, v, eigvals_only, select, select_range))
 

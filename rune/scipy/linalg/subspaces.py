@@ -22,6 +22,7 @@ from rune.numpy.linalg.arguments import computing, matrices
 from rune.ops.complex_numbers import complex_dtype, real_dtype
 from rune.ops.linalg.sylvester import sylvester
 from rune.ops.matrix_helpers import adjoint, as_dtype_of, from_diagonal, matmul, part, scaled_columns
+from rune.scipy.sequences import from_sequences
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike, Shape
 
@@ -87,7 +88,7 @@ def polar(
         raise ArgumentError(
             f"polar: cannot use side={side!r} and method={method!r} ('left' or 'right'; 'qdwh' or 'svd')"
         )
-    (x,), narrow = computing("polar", a)
+    (x,), narrow = computing("polar", *from_sequences(a))
     m, n = matrices("polar", x).shape[-2:]
     if m >= n:
         u, p = _polar(x)

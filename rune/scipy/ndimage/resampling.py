@@ -19,6 +19,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
 from rune.scipy.ndimage.borders import inside, number, per_axis, require_mode
+from rune.scipy.sequences import from_sequences
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike, DTypeLike, Shape
 
@@ -47,7 +48,7 @@ def map_coordinates(
     Array([0.5, 2. ], f32[2], cpu:0)
     """
     x = rnp.asarray(input)
-    where = [reals("map_coordinates", c)[0] for c in coordinates]
+    where = [reals("map_coordinates", c)[0] for c in from_sequences(*coordinates)]
     if len(where) != x.ndim:
         raise ShapeError(f"map_coordinates: cannot take {len(where)} coordinates of {x.shape}")
     if order not in (0, 1):

@@ -20,6 +20,7 @@ from rune.numpy.reductions import sum
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
+from rune.scipy.sequences import from_sequences
 from rune.scipy.signal.window_shapes import Window, chosen_window
 from rune.typing import ArrayLike
 
@@ -36,7 +37,7 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Seq
     >>> signal.detrend(rnp.array([1.0, 2.0, 4.0]), type="constant").round(3)
     Array([-1.333, -0.333,  1.667], f32[3], cpu:0)
     """
-    x = inexact("detrend", value("detrend", data))
+    x = inexact("detrend", value("detrend", *from_sequences(data)))
     y = moveaxis(x, axis, -1)
     if type in ("constant", "c"):
         residual = y - y.mean(axis=-1, keepdims=True)

@@ -19,6 +19,7 @@ from rune.core.interpreter import is_evaluating
 from rune.errors import ArgumentError, DtypeError, TracerArrayConversionError
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import promoted
+from rune.scipy.sequences import Nested, from_sequences
 from rune.transforms.compile.jit import jit
 from rune.transforms.eval_shape import eval_shape
 from rune.typing import ArrayLike, DTypeLike
@@ -142,12 +143,12 @@ def continued(function: Callable[..., Array]) -> Callable[[Function], Function]:
     return decorated
 
 
-def from_sequences(public: Function) -> Function:
-    """A function whose operands may be lists and tuples of numbers, where JAX's may be, too."""
+def listing(public: Function) -> Function:
+    """A function whose operands may be lists and tuples of numbers."""
 
     @functools.wraps(public)
-    def accepting(*xs: ArrayLike | Sequence[float]) -> Array:
-        return public(*(rnp.asarray(x) if isinstance(x, list | tuple) else x for x in xs))
+    def accepting(*xs: Nested) -> Array:
+        return public(*from_sequences(*xs))
 
     return cast(Function, accepting)
 

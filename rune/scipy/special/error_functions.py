@@ -12,7 +12,7 @@ import math
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
-from rune.scipy.special.arguments import centred, continued, elementwise, from_sequences, quotient
+from rune.scipy.special.arguments import centred, continued, elementwise, listing, quotient
 from rune.scipy.special.faddeeva import wofz_of_complex
 from rune.scipy.special.tables_error import (
     DAWSN_FAR,
@@ -168,7 +168,7 @@ def erfcinv(y: Array) -> Array:
 # --- the normal distribution ------------------------------------------------------------------
 
 
-@from_sequences
+@listing
 @elementwise
 def ndtr(x: Array) -> Array:
     """Φ(x), the normal distribution function.
@@ -215,7 +215,7 @@ def log_normal_cdf(x: Array) -> Array:
 log_normal_cdf.defjvps(lambda t, y, x: t * math.sqrt(2 / math.pi) / _erfcx(x * (-1 / _ROOT_2)))
 
 
-@from_sequences
+@listing
 @elementwise
 def log_ndtr(x: Array) -> Array:
     """log Φ(x), also where Φ underflows.
