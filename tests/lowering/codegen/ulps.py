@@ -41,7 +41,7 @@ ON_THE_CPU: dict[str, tuple[float, float]] = {  # with a fused multiply-add, and
     "cosh": (1.2, 1.2),
     "erf": (1.2, 2),
     "erf_inv": (0.65, 2),
-    "erfc": (0.5, 2),
+    "erfc": (0.55, 2),
     "exp": (0.85, 0.85),
     "exp2": (0.85, 0.8),
     "expm1": (1.15, 1.15),
