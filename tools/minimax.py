@@ -173,6 +173,17 @@ def erfcx(x: mpf) -> mpf:
     return mp.exp(x * x) * mp.erfc(x)
 
 
+def normal_tail(s: mpf) -> mpf:
+    """-x/s where the normal distribution function of x is exp(-s²)."""
+    x = mp.sqrt(2) * s - mpf("0.5")
+    for _ in range(12):
+        x -= (mp.log(erfcx(x / ROOT) / 2) - x * x / 2 + s * s) / -(mp.sqrt(2 / mp.pi) / erfcx(x / ROOT))
+    return x / s
+
+
+normal_middle = series(lambda z: ROOT * mp.erfinv(2 * mp.sqrt(z)) / mp.sqrt(z), mp.sqrt(2 * mp.pi))
+
+
 def erf_inv_central(w: mpf) -> mpf:
     """erf_inv(x)/x over w = -log(1 - x²)."""
     x = mp.sqrt(-mp.expm1(-w)) if w else mpf(0)
@@ -210,6 +221,9 @@ FITS: list[Fit | Quotient] = [
     Fit("erfc f64", erfc_scaled, one, mpf(-1), mpf("0.78"), 24),
     Quotient("erfc narrow", erfcx, mpf(0), mpf("10.3"), (5, 6)),
     Fit("erfc f32", erfc_scaled, one, mpf("-0.79"), mpf("0.45"), 9),
+    Quotient("normal slope", lambda u: mp.sqrt(2 / mp.pi) / erfcx(u), mpf(0), mpf("10.3"), (5, 0)),
+    Quotient("normal middle", normal_middle, mpf(0), mpf("0.0625"), (5, 0)),
+    Quotient("normal tail", lambda t: normal_tail(t + mpf("1.1875")), mpf("-0.0105"), mpf("9.0125"), (4, 4)),
     Fit("asin f32", asin_tail, one, mpf(0), mpf("0.25"), 5),
     Fit("asin f64", asin_tail, one, mpf(0), mpf("0.25"), 12),
     centred("inverse cbrt", lambda m: 1 / mp.cbrt(m), "1", "2", 4),
