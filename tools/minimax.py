@@ -221,7 +221,7 @@ FITS: list[Fit | Quotient] = [
     Fit("erfc f64", erfc_scaled, one, mpf(-1), mpf("0.78"), 24),
     Quotient("erfc narrow", erfcx, mpf(0), mpf("10.3"), (5, 6)),
     Fit("erfc f32", erfc_scaled, one, mpf("-0.79"), mpf("0.45"), 9),
-    Quotient("normal slope", lambda u: mp.sqrt(2 / mp.pi) / erfcx(u), mpf(0), mpf("10.3"), (5, 0)),
+    Fit("normal slope", lambda u: mp.sqrt(2 / mp.pi) / erfcx(u), lambda u: u + mpf("0.02"), mpf(0), mpf("10.3"), 1),
     Quotient("normal middle", normal_middle, mpf(0), mpf("0.0625"), (5, 0)),
     Quotient("normal tail", lambda t: normal_tail(t + mpf("1.1875")), mpf("-0.0105"), mpf("9.0125"), (4, 4)),
     Fit("asin f32", asin_tail, one, mpf(0), mpf("0.25"), 5),

@@ -46,7 +46,7 @@ def log_expit(x: Array) -> Array:
 @custom_jvp
 def _logit(p: Array) -> Array:
     # By symmetry log((1 - q)/q) of the smaller one of p and 1 - p; a sum of 0 is not -0.
-    small = rnp.minimum(p, 1.0 - p) + 0.0
+    small = rnp.where(p < 0.5, p, 1.0 - p) + 0.0
     # The inverse of a denormal number may overflow.
     is_tiny = rnp.abs(small) < 2.0**26 * float(rnp.finfo(p.dtype).tiny)
     excess = rnp.where(is_tiny, 2.0**-60, 1.0 - 2.0 * small) / small

@@ -20,11 +20,8 @@ from rune.scipy.special.arguments import quotient as quotient_of
 
 _ROOT_2 = math.sqrt(2)
 _SHORT_ROOT_2 = 181 / 128  # 8 bits: its products with numbers of 16 bits are exact
-# -erfc'(u)/erfc(u)/√2 for 0 <= u <= 10.3, with an error of 0.2 %
-_SLOPE = numbers("""
-    0.796550166212549        0.9215182863898299       0.17679092119259918     -0.03404162725240834
-    0.003184781690878844    -0.00011283700771863236
-""")
+# -erfc'(u)/erfc(u)/√2 for 0 <= u <= 10.3, within 0.2/u: a quarter ulp of what it corrects
+_SLOPE = (0.28385002171898105, 1.391425431719285)
 _SERIES = (1.0, -1.0, 3.0, -15.0, 105.0)  # of -x Φ(x) √(2π) exp(x²/2) in 1/x²
 _FAR = -10.0
 # The inverse of Φ over y = p - 1/2, less 5/2, in y² up to 1/16
@@ -51,12 +48,12 @@ def cdf(x: Array) -> Array:
 
 def _lower_tail(size: Array) -> Array:
     """Φ(-size) for size >= 0."""
-    size = rnp.minimum(size, 20.0)  # beyond, f32 has only 0
+    size = _at_most(20.0, size)  # beyond, f32 has only 0
     u = size * (1 / _ROOT_2)
     coarse = rnp.round(u * 2.0**8) * 2.0**-8
     # size - √2 u
     residue = (size - _SHORT_ROOT_2 * coarse) - _SHORT_ROOT_2 * (u - coarse) - (_ROOT_2 - _SHORT_ROOT_2) * u
-    return 0.5 * ops.erfc(u) * (1.0 - residue * polynomial(u, _SLOPE))
+    return ops.erfc(u) * (0.5 - residue * polynomial(u, [0.5 * c for c in _SLOPE]))
 
 
 def log_cdf(x: Array) -> Array:
@@ -65,16 +62,21 @@ def log_cdf(x: Array) -> Array:
     value = rnp.where(is_low, tail, 1.0 - tail)
     # What rounding the complement lost, over the complement.
     lost = rnp.where(is_low, 0.0, ((1.0 - value) - tail) * (1.0 + tail))
-    inverse = 1.0 / rnp.minimum(x, _FAR)
+    inverse = 1.0 / _at_most(_FAR, x)
     series = polynomial(inverse * inverse, _SERIES) * (inverse * (-1 / math.sqrt(2 * math.pi)))
     return rnp.log(rnp.where(is_far, series, value)) + rnp.where(is_far, -0.5 * x * x, lost)
 
 
 def ppf(p: Array) -> Array:
     """The inverse of Φ: infinite at 0 and 1, NaN beyond."""
-    y, small = p - 0.5, rnp.minimum(p, 1.0 - p)
+    y, small = p - 0.5, rnp.where(p < 0.5, p, 1.0 - p)
     square = y * y
     middle = 2.5 * y + y * polynomial(square, _MIDDLE)
     s = rnp.sqrt(-rnp.log(small))
-    tail = s + s * quotient_of(rnp.minimum(s, 10.2) - _TAIL_FROM, _TAIL_EXCESS)
+    tail = s + s * quotient_of(_at_most(10.2, s) - _TAIL_FROM, _TAIL_EXCESS)
     return rnp.where(small < 0.25, rnp.copysign(tail, y), middle)
+
+
+def _at_most(limit: float, x: Array) -> Array:
+    """The lesser one, or NaN: one instruction, where a minimum of two unknown numbers is four."""
+    return rnp.where(x > limit, limit, x)
