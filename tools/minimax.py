@@ -161,6 +161,10 @@ def erfc_exponent(t: mpf) -> mpf:
     return mp.log(mp.erfc(t), 2) / t
 
 
+log_erfc = series(lambda t: mp.log(mp.erfc(t)) / t + 1, 1 - 2 / mp.sqrt(mp.pi))
+erfc_slope = series(lambda t: t * mp.erfc(t) / mp.erf(t), mp.sqrt(mp.pi) / 2)
+
+
 def erfc_scaled(t: mpf) -> mpf:
     """(1 + 2x) exp(x²) erfc(x) at x = 4 (1 + t)/(1 - t)."""
     x = 4 * (1 + t) / (1 - t)
@@ -218,6 +222,7 @@ FITS: list[Fit | Quotient] = [
     Fit("erf small f32", erf_small, one, mpf(0), mpf("0.9216"), 6),
     Fit("erf small f64", erf_small, one, mpf(0), mpf("1.0"), 13),
     Fit("erf large f32", erfc_exponent, lambda t: t * mp.erfc(t) * mp.log(2), mpf("0.95"), mpf("4.0"), 6),
+    Fit("erf whole f32", log_erfc, erfc_slope, mpf(0), mpf("4.0"), 8),
     Fit("erfc f64", erfc_scaled, one, mpf(-1), mpf("0.78"), 24),
     Quotient("erfc narrow", erfcx, mpf(0), mpf("10.3"), (5, 6)),
     Fit("erfc f32", erfc_scaled, one, mpf("-0.79"), mpf("0.45"), 9),

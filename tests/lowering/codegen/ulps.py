@@ -39,7 +39,7 @@ ON_THE_CPU: dict[str, tuple[float, float]] = {  # with a fused multiply-add, and
     "cbrt": (0.75, 1.45),
     "cos": (0.55, 0.8),
     "cosh": (1.2, 1.2),
-    "erf": (1.2, 2),
+    "erf": (1.0, 2),
     "erf_inv": (0.65, 2),
     "erfc": (0.55, 2),
     "exp": (0.85, 0.85),
