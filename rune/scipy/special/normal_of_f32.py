@@ -60,11 +60,11 @@ def log_cdf(x: Array) -> Array:
     """log Φ(x): of the tail or of its complement, and far below by the asymptotic series of Φ."""
     tail, is_low, is_far = _lower_tail(rnp.abs(x)), x < 0, x < _FAR
     value = rnp.where(is_low, tail, 1.0 - tail)
-    # What rounding the complement lost, over the complement.
-    lost = rnp.where(is_low, 0.0, ((1.0 - value) - tail) * (1.0 + tail))
+    # What rounding takes from the complement, over the complement.
+    residue = rnp.where(is_low, 0.0, ((1.0 - value) - tail) * (1.0 + tail))
     inverse = 1.0 / _at_most(_FAR, x)
     series = polynomial(inverse * inverse, _SERIES) * (inverse * (-1 / math.sqrt(2 * math.pi)))
-    return rnp.log(rnp.where(is_far, series, value)) + rnp.where(is_far, -0.5 * x * x, lost)
+    return rnp.log(rnp.where(is_far, series, value)) + rnp.where(is_far, -0.5 * x * x, residue)
 
 
 def ppf(p: Array) -> Array:
