@@ -5,7 +5,8 @@
 
 Remez's exchange in 60 digits: solve for the polynomial whose weighted error has equal size and
 alternating sign at n + 2 points, move the points to the extrema of that error, repeat. The weight
-1/(the value that the polynomial ends up in) makes it a relative error of the function.
+1/(the value that the polynomial ends up in) makes it a relative error of the function. A quotient
+of polynomials is a least-squares fit whose weights grow where its relative error is large (Lawson).
 """
 
 from __future__ import annotations
@@ -31,6 +32,17 @@ class Fit:
     low: mpf
     high: mpf
     degree: int
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """The quotient of polynomials of two degrees nearest to `function` on low..high, relatively."""
+
+    name: str
+    function: Function
+    low: mpf
+    high: mpf
+    degrees: tuple[int, int]
 
 
 def chebyshev(low: mpf, high: mpf, count: int) -> list[mpf]:
@@ -80,6 +92,30 @@ def remez(fit: Fit) -> tuple[list[mpf], mpf]:
     return coefficients, max(abs(e) for e in errors)
 
 
+def lawson(fit: Quotient) -> tuple[list[mpf], mpf]:
+    """The coefficients above and below, the first of those below 1, and the largest error."""
+    above, below = fit.degrees
+    points = chebyshev(fit.low, fit.high, 8 * (above + below))
+    values = [fit.function(x) for x in points]
+    weights, divisors, best = [mpf(1)] * len(points), [mpf(1)] * len(points), ([], mpf("inf"))
+    for _ in range(20):
+        rows = mp.matrix(len(points), above + below + 1)
+        scales = [mp.sqrt(w) / (q * v) for w, q, v in zip(weights, divisors, values)]
+        for i, (x, value, scale) in enumerate(zip(points, values, scales)):
+            for k in range(above + 1):
+                rows[i, k] = scale * x**k
+            for k in range(1, below + 1):
+                rows[i, above + k] = -scale * value * x**k
+        solution, _ = mp.qr_solve(rows, mp.matrix([s * v for s, v in zip(scales, values)]))
+        upper, lower = list(solution[: above + 1]), [mpf(1), *solution[above + 1 :]]
+        divisors = [mp.polyval(lower[::-1], x) for x in points]
+        errors = [abs(mp.polyval(upper[::-1], x) / q / v - 1) for x, q, v in zip(points, divisors, values)]
+        best = min(best, ([*upper, *lower], max(errors)), key=lambda fit_and_error: fit_and_error[1])
+        total = sum(w * e for w, e in zip(weights, errors))
+        weights = [w * e / total * len(points) + mpf("1e-12") for w, e in zip(weights, errors)]
+    return best
+
+
 def one(x: mpf) -> mpf:
     """The weight of an absolute error."""
     return mpf(1)
@@ -116,6 +152,7 @@ asin_tail = series(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) 
 erf_small = series(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(mp.pi) - 1)
 
 
+log_slope = series(lambda f: mp.log(1 + f) / f, mpf(1))
 log2_slope = series(lambda f: mp.log(1 + f, 2) / f, 1 / mp.log(2))
 
 
@@ -124,11 +161,31 @@ def erfc_exponent(t: mpf) -> mpf:
     return mp.log(mp.erfc(t), 2) / t
 
 
+log_erfc = series(lambda t: mp.log(mp.erfc(t)) / t + 1, 1 - 2 / mp.sqrt(mp.pi))
+erfc_slope = series(lambda t: t * mp.erfc(t) / mp.erf(t), mp.sqrt(mp.pi) / 2)
+
+
 def erfc_scaled(t: mpf) -> mpf:
     """(1 + 2x) exp(x²) erfc(x) at x = 4 (1 + t)/(1 - t)."""
     x = 4 * (1 + t) / (1 - t)
     tail = mp.exp(x * x) * mp.erfc(x) if x < 100 else (1 - 1 / (2 * x * x)) / (x * mp.sqrt(mp.pi))
     return (1 + 2 * x) * tail
+
+
+def erfcx(x: mpf) -> mpf:
+    """exp(x²) erfc(x)."""
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def normal_tail(s: mpf) -> mpf:
+    """-x/s where the normal distribution function of x is exp(-s²)."""
+    x = mp.sqrt(2) * s - mpf("0.5")
+    for _ in range(12):
+        x -= (mp.log(erfcx(x / ROOT) / 2) - x * x / 2 + s * s) / -(mp.sqrt(2 / mp.pi) / erfcx(x / ROOT))
+    return x / s
+
+
+normal_middle = series(lambda z: ROOT * mp.erfinv(2 * mp.sqrt(z)) / mp.sqrt(z), mp.sqrt(2 * mp.pi))
 
 
 def erf_inv_central(w: mpf) -> mpf:
@@ -142,7 +199,7 @@ def erf_inv_tail(s: mpf) -> mpf:
     return erf_inv_central(s * s)
 
 
-FITS = [
+FITS: list[Fit | Quotient] = [
     Fit("exp f32", exp_tail, lambda r: r * r / mp.exp(r), -HALF_LN2, HALF_LN2, 4),
     Fit("exp f64", exp_tail, lambda r: r * r / mp.exp(r), -HALF_LN2, HALF_LN2, 10),
     Fit("expm1 f32", exp_tail, lambda r: abs(r) + mpf("1e-3"), -HALF_LN2, HALF_LN2, 5),
@@ -165,13 +222,19 @@ FITS = [
     Fit("erf small f32", erf_small, one, mpf(0), mpf("0.9216"), 6),
     Fit("erf small f64", erf_small, one, mpf(0), mpf("1.0"), 13),
     Fit("erf large f32", erfc_exponent, lambda t: t * mp.erfc(t) * mp.log(2), mpf("0.95"), mpf("4.0"), 6),
+    Fit("erf whole f32", log_erfc, erfc_slope, mpf(0), mpf("4.0"), 8),
     Fit("erfc f64", erfc_scaled, one, mpf(-1), mpf("0.78"), 24),
-    Fit("erfc narrow", erfc_scaled, one, mpf(-1), mpf("0.4387"), 18),
+    Quotient("erfc narrow", erfcx, mpf(0), mpf("10.3"), (5, 6)),
     Fit("erfc f32", erfc_scaled, one, mpf("-0.79"), mpf("0.45"), 9),
+    Fit("normal slope", lambda u: mp.sqrt(2 / mp.pi) / erfcx(u), lambda u: u + mpf("0.02"), mpf(0), mpf("10.3"), 1),
+    Quotient("normal middle", normal_middle, mpf(0), mpf("0.0625"), (5, 0)),
+    Quotient("normal tail", lambda t: normal_tail(t + mpf("1.1875")), mpf("-0.0105"), mpf("9.0125"), (4, 4)),
     Fit("asin f32", asin_tail, one, mpf(0), mpf("0.25"), 5),
     Fit("asin f64", asin_tail, one, mpf(0), mpf("0.25"), 12),
     centred("inverse cbrt", lambda m: 1 / mp.cbrt(m), "1", "2", 4),
     Fit("log2 narrow", log2_slope, one, LOG_LOW, LOG_HIGH, 11),
+    Fit("minus log narrow", lambda f: -log_slope(f), one, LOG_LOW, LOG_HIGH, 9),
+    Fit("exp2 narrow", lambda r: mpf(2) ** r, lambda r: mpf(2) ** -r, mpf("-0.50005"), mpf("0.50005"), 7),
     Fit("exp2", lambda r: mpf(2) ** r, lambda r: mpf(2) ** -r, mpf("-0.50005"), mpf("0.50005"), 6),
     Fit("erf_inv central f32", erf_inv_central, one, mpf(0), mpf("6.25"), 10),
     Fit("erf_inv tail f32", erf_inv_tail, one, mpf("2.5"), mpf("4.1"), 8),
@@ -189,8 +252,9 @@ def main(names: list[str]) -> None:
     for fit in FITS:
         if names and not any(fit.name.startswith(name) for name in names):
             continue
-        coefficients, error = remez(fit)
-        print(f"{fit.name}: degree {fit.degree}, error {mp.nstr(error, 3)}")
+        coefficients, error = remez(fit) if isinstance(fit, Fit) else lawson(fit)
+        degree = f"degree {fit.degree}" if isinstance(fit, Fit) else f"degrees {fit.degrees}"
+        print(f"{fit.name}: {degree}, error {mp.nstr(error, 3)}")
         for c in coefficients:
             print(f"    {float(c)!r}")
 

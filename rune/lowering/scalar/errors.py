@@ -108,10 +108,7 @@ def _erf_of_f32(x: Number) -> Number:
 
 
 def _with_multiple(size: Number, factor: Number) -> Number:
-    """size (1 + factor)."""
-    if size.has(Ability.FUSED):
-        return size.fma(factor, size)
-    # A denormal product would lose digits.
+    """size (1 + factor), whose product would lose digits if it were denormal."""
     multiple, scale = _scaled_up(size)
     return factor.times_plus(multiple, multiple) * scale
 

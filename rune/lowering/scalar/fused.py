@@ -18,10 +18,10 @@ import math
 from rune import dtypes
 from rune.lowering.scalar import errors, powers
 from rune.lowering.scalar import exponential as e
-from rune.lowering.scalar.formats import F64, format_of
+from rune.lowering.scalar.formats import F32, F64, format_of
 from rune.lowering.scalar.number import LN2, LOG2E, Number, Pair, at_least, at_most, horner, residual, select
 from rune.lowering.scalar.trigonometric import COS_F32, COS_F64, HALF_PI, SIN_F32, SIN_F64
-from rune.number_tables import numbers
+from rune.number_tables import numbers, quotient
 
 # 1/cbrt(m) in m - 3/2 for 1 <= m < 2; log2(1 + f)/f in the reduced range of log1p.
 INVERSE_CBRT = (0.8735905444673834, -0.1938092005191881, 0.08576672948519841, -0.04969053899976581, 0.02908857845386976)
@@ -30,13 +30,29 @@ LOG2_NARROW = numbers("""
     0.2885396499982365      -0.24050514892226457      0.20612564732308716     -0.17905164885125097
     0.15863761377314226     -0.15664058891389135      0.15646683617235843     -0.08875902862554347
 """)
-# erfc(x) exp(x²) (1 + 2x) in (x - 4)/(x + 4) for 0 <= x <= 10.25, beyond which f32 has only 0.
-ERFC_NARROW = numbers("""
-    1.2329951186255523      -0.13962111684055906      0.01537965210265097      0.06809705425421964
-   -0.10103906603883445      0.09373283501608884     -0.06633036572824155      0.037167515273698305
-   -0.016197735460235334     0.005031971414093966    -0.0007577607945412809   -0.00019925361505210255
-    0.00015056438247031538  -2.4466268985941745e-05  -1.1116669808480785e-05   5.9668310413592695e-06
-    3.5317727985777043e-07  -1.1124911058697262e-06  -2.500228534915765e-07
+# 2ʳ for |r| up to 1/2, with an error of 4e-11.
+EXP2_NARROW = numbers("""
+    0.999999999961652        0.6931471807285853       0.24022651198455364      0.05550410353129117
+    0.009618027213240602     0.001333392271764394     0.00015469304227859216   1.5201909657961182e-05
+""")
+# erfc(x) exp(x²) for 0 <= x <= 10.3, beyond which f32 has only 0, with an error of 9e-11.
+ERFC_NARROW = quotient("""
+    0.9999999999212192       1.4353684891605427       1.0020909226620907       0.40326848817163713
+    0.09311119607268999      0.010059069913372007 /
+    1.0                      2.5637476451860253       2.8949706007490184       1.8583960349862976
+    0.7237117745043478       0.1650342408845957       0.01782925945189062
+""")
+# -log(1 + f)/f in the reduced range, with an error of 4e-9.
+MINUS_LOG_NARROW = numbers("""
+   -1.000000000666355        0.4999998832419283      -0.333333023955231        0.25001570964388314
+   -0.20003206733989493      0.16610342225441047     -0.14160720084573597      0.13212260626782027
+   -0.13019158466755976      0.07830829410934015
+""")
+# log(erfc(x))/x + 1 for 0 <= x <= 4, within 4e-9 of erf
+LOG_ERFC_PLUS_ONE = numbers("""
+   -0.1283791716112431      -0.636619381966547       -0.10277783050677755     0.019153063894428928
+    0.00016039608059327485  -0.0016670274622717664   0.0006328368422544175  -0.00011764126220951736
+    9.256263311615158e-06
 """)
 LOG_TAIL = (  # R of `_log2_in_two`
     0.4,
@@ -211,31 +227,63 @@ def _positive_root(x: Number) -> Number:
 # --- error functions --------------------------------------------------------------------------
 
 
+def erf_of_f32(x: Number) -> Number:
+    """The error function, for f32: 1 - exp(y) as (1 - 2ⁿ) - 2ⁿ (exp(r) - 1), exact for small ones.
+
+    Near 0 the result is y, whose rounding would count twice: so y is a sum of two there.
+    """
+    size = at_most(x.abs(), 4.0)  # beyond, f32 has only 1
+    slope = horner(size, LOG_ERFC_PLUS_ONE)
+    y = size.fma(slope, -size)
+    low = size.fma(slope, -(size + y))
+    n, integer = e.nearest(y, LOG2E)
+    r, power = n.fma(-LN2, y), e.power_of_two(integer)
+    excess = (r * r).fma(horner(r, F32.exp), low) + r
+    return (-excess).fma(power, 1.0 - power).copysign(x)
+
+
 def erfc_by_f64(x: Number) -> Number:
-    """The complement of the error function, for f32: exp(-x²) g(t)/(1 + 2x), as in errors.py.
+    """The complement of the error function, for f32: exp(-x²) times a quotient.
 
     The square of an f32 is exact, and only 2 is ever subtracted from: so one range is enough.
     """
-    wide = x.convert(dtypes.f64)
-    size = at_most(wide.abs(), 10.25)  # beyond, f32 has only 0
-    form, square = format_of(wide), -(size * size)
-    n, integer = e.nearest(square, LOG2E)
-    r = n.fma(-form.ln2_low, n.fma(-form.ln2_high, square))
-    power = horner(r, (1.0, 1.0, *form.exp)) * e.power_of_two(integer)
-    above, denominator = size + 4.0, size.fma(2.0, 1.0)
-    inverse = 1.0 / (above * denominator)  # one quotient for both
-    g = horner((size - 4.0) * denominator * inverse, ERFC_NARROW)
-    upper = power * (above * inverse) * g
-    return select(wide < 0.0, 2.0 - upper, upper).convert(x.dtype)
+    size = at_most(x.abs(), 10.25).convert(dtypes.f64)  # beyond, f32 has only 0
+    above, below = ERFC_NARROW
+    power = _exp2_narrow(size * size * -LOG2E)
+    upper = power * horner(size, above) / horner(size, below)
+    return select(x < 0.0, 2.0 - upper, upper).convert(x.dtype)
+
+
+def _exp2_narrow(x: Number) -> Number:
+    """2ˣ for f64, as accurate as f32 needs, where it is a normal number of f64."""
+    n, integer = e.nearest(x)
+    return (horner(x - n, EXP2_NARROW).bits() + (integer << F64.mantissa)).bits_as(dtypes.f64)
 
 
 def erf_inv_by_f64(x: Number) -> Number:
     """The inverse of erf, for f32: infinite at ±1, NaN beyond."""
     wide = x.convert(dtypes.f64)
-    w = -e.log1p(-(wide * wide))
-    near = horner(w, errors.INVERSE_CENTRAL_F32)
-    far = horner(w.sqrt(), INVERSE_TAIL_F32)
-    return _unless_one(wide, select(w < 6.25, near, far) * wide).convert(x.dtype)
+    w = _minus_log_narrow((-wide).fma(wide, 1.0))
+    factor = horner(w, errors.INVERSE_CENTRAL_F32).variable()
+    # Few numbers are so near to ±1, where w is 6.25, or beyond.
+    is_far = x.abs() > 0.99903
+    is_far.when(lambda: factor.set(_inverse_near_one(wide, w)))
+    return (factor.get() * wide).convert(x.dtype)
+
+
+def _inverse_near_one(x: Number, w: Number) -> Number:
+    """erf_inv(x)/x for f32 from where w is about 6.25: infinite at ±1, NaN beyond."""
+    beyond = select(x.abs().equals(1.0), math.inf, x.like(math.nan))
+    return select(x.abs() < 1.0, horner(w.sqrt(), INVERSE_TAIL_F32), beyond)
+
+
+def _minus_log_narrow(x: Number) -> Number:
+    """-log(x) for 0 < x < inf of f64, as accurate as f32 needs."""
+    steps = x.bits() - x.like(math.sqrt(0.5)).bits()
+    exponent = steps & -(1 << F64.mantissa)
+    f = (x.bits() - exponent).bits_as(dtypes.f64) - 1.0
+    n = exponent.convert(dtypes.f64) * 2.0**-F64.mantissa
+    return f * horner(f, MINUS_LOG_NARROW) - n * LN2
 
 
 def erf_inv_of_f64(x: Number) -> Number:

@@ -216,7 +216,7 @@ _ROWS = (
     _function("acos", 20, 60, _plain(trigonometric.acos)),
     _function("atan", 20, 60, _plain(trigonometric.atan)),
     _function("atan2", 30, 60, _plain(trigonometric.atan2), arity=2),
-    _function("erf", 20, 20, _plain(errors.erf)),
+    _function("erf", 20, 20, _of(fused.erf_of_f32, _F32, Ability.FUSED, Ability.DENORMALS), _plain(errors.erf)),
     _function("erfc", 20, 60, _by_f64(fused.erfc_by_f64), _plain(errors.erfc)),
     _function("erf_inv", 30, 60, *_INVERSE_ERRORS),
     # bits

@@ -46,11 +46,13 @@ def log_expit(x: Array) -> Array:
 
 @custom_jvp
 def _logit(p: Array) -> Array:
-    is_middle = (p > 0.3) & (p < 0.65)
-    middle = rnp.where(is_middle, p, 0.5)
-    near = rnp.log1p((2.0 * middle - 1.0) / (1.0 - middle))
-    far = rnp.where(is_middle, 0.25, p)
-    return rnp.where(is_middle, near, rnp.log(far) - rnp.log1p(-far))
+    # By symmetry log((1 - q)/q) of the smaller one of p and 1 - p; a sum of 0 is not -0.
+    small = rnp.where(p < 0.5, p, 1.0 - p) + 0.0
+    # The inverse of a denormal number may overflow.
+    is_tiny = rnp.abs(small) < 2.0**26 * float(rnp.finfo(p.dtype).tiny)
+    excess = rnp.where(is_tiny, 2.0**-60, 1.0 - 2.0 * small) / small
+    size = rnp.log1p(excess) + rnp.where(is_tiny, 60 * math.log(2), 0.0)
+    return rnp.where(p < 0.5, -size, size)
 
 
 _logit.defjvps(lambda t, y, p: t / (p * (1.0 - p)))

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 
 import rune.numpy as rnp
-from rune import ops
+from rune import dtypes, ops
 from rune.array import Array
+from rune.scipy.special import normal_of_f32
 from rune.scipy.special.arguments import centred, continued, elementwise, listing, quotient
 from rune.scipy.special.faddeeva import wofz_of_complex
 from rune.scipy.special.tables_error import (
@@ -187,6 +188,8 @@ def ndtr(x: Array) -> Array:
 @custom_jvp
 def normal_cdf(x: Array) -> Array:
     """Φ(x) of a floating array."""
+    if x.dtype == dtypes.f32:
+        return normal_of_f32.cdf(x)
     u = x * (1 / _ROOT_2)
     # erfc would magnify the rounding of x / √2 in the tail.
     tail = 0.5 * _erfcx(rnp.abs(u)) * exp_of_square(-0.5, x)
@@ -205,6 +208,8 @@ def normal_pdf(x: Array) -> Array:
 @custom_jvp
 def log_normal_cdf(x: Array) -> Array:
     """log Φ(x) of a floating array."""
+    if x.dtype == dtypes.f32:
+        return normal_of_f32.log_cdf(x)
     low = rnp.minimum(x, -1.0)
     below = rnp.log(0.5 * _erfcx(-low * (1 / _ROOT_2))) - 0.5 * low * low
     below = rnp.where(low == -rnp.inf, -rnp.inf, below)
@@ -234,6 +239,8 @@ def log_ndtr(x: Array) -> Array:
 @custom_jvp
 def normal_ppf(p: Array) -> Array:
     """The inverse of Φ, of a floating array."""
+    if p.dtype == dtypes.f32:
+        return normal_of_f32.ppf(p)
     small = rnp.minimum(p, 1.0 - p)
     is_tail = small < 0.25
     tail = erfc_inv_of_small(rnp.log(2.0 * rnp.where(is_tail, rnp.maximum(small, 0.0), 0.25)))
