@@ -27,7 +27,7 @@ from rune.lowering.kernelize.loop_reads import is_computed_where_read, loop_read
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.scores import Sink
 from rune.lowering.kernelize.tracing import same_elements
-from rune.lowering.kernelize.views import Views
+from rune.lowering.kernelize.views import Indices, Views
 from rune.ops.branch import is_control
 from rune.ops.loop import put_row
 from rune.ops.memory import in_memory
@@ -36,6 +36,7 @@ from rune.records import dataclass
 
 FORCED = (Reduction, Contraction, Cumulative, Scatter)
 Demand = dict[tuple[int, int], int]  # (consumer, path): points of evaluation
+Reads = dict[Var, dict[Indices, None]]  # stored values and inputs, and where they are read, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Storage:
     sinks: Mapping[Var, Sink] = field(default_factory=dict)  # sums of scores in streams
     degrees: Mapping[Var, int] = field(default_factory=dict)  # of these in their peaks
     views: Views = field(default_factory=Views, compare=False)
+    scalar_reads: dict[Var, Reads] = field(default_factory=dict, compare=False)  # of those not stored (roots.py)
 
     def is_in_memory(self, var: Var) -> bool:
         """Whether readers find the value in memory: it is an input, or stored."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 
 from rune import dims
 from rune.dims import Dim, Size
@@ -39,7 +39,7 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.optimize.expression_keys import Key, Versions, versions_of
 from rune.lowering.passes import Pass
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ buffer that it reads has changed up to that place.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import field, replace
+from dataclasses import field
 
 from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Barrier, For, KernelCode, Stmt
@@ -20,7 +20,7 @@ from rune.lowering.kernel.rewrite import (
     size_names,
     vars_changed,
 )
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 # An expression at one place in the code: its number, and how often what it reads has changed.
 Key = tuple[int, tuple[tuple[str, int], ...]]
