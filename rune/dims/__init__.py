@@ -251,7 +251,12 @@ def substitute(x: Size, values: Mapping[str, Size]) -> Size:
     if isinstance(x, int) or ((names := _names_in_sum(x)) is not None and names.isdisjoint(values)):
         return x
     known: dict[Factor, Size] = {}
-    pending = list(symbols(x))
+    pending: list[Symbol] = []
+    for s in symbols(x):
+        if s.depth and s.name not in values:
+            pending.append(s)
+        else:  # most symbols have numbers as bounds, and stay what they are
+            known[s] = values[s.name] if s.name in values else of_factor(s)
     while pending:
         s = pending[-1]
         inner = symbols(s.low) | symbols(0 if s.high is None else s.high)
