@@ -206,6 +206,7 @@ def _within(size: Size) -> tuple[tuple[str, Dim], ...]:
     return tuple(by_name.items())
 
 
+@memo
 def coefficient(x: Size, name: str) -> Size | None:
     """c in x = c*name + rest, with a rest free of name; None if x does not have that form.
 
