@@ -154,8 +154,8 @@ def _plain_init(cls: type) -> Method:
 
 def _frozen_init(cls: type) -> Method:
     fields = dataclasses.fields(cls)
-    slots = [getattr(cls, f.name, None) for f in fields]
-    if not _is_plain(cls) or not all(isinstance(slot, MemberDescriptorType) for slot in slots):
+    slots = [slot for f in fields if isinstance(slot := getattr(cls, f.name, None), MemberDescriptorType)]
+    if not _is_plain(cls) or len(slots) < len(fields):
         return _init(cls, "_assign(self, {0!r}, {1})")
     # A slot's own setter takes half the time of one that looks for the slot by its name.
     setters = {f"_set{name}": slot.__set__ for name, slot in zip(_names(len(fields)), slots, strict=True)}

@@ -71,8 +71,8 @@ def draft_cost(plan: Plan, kernels: Mapping[str, Rendered], machine: Machine) ->
     """The cost of a run of a draft; infinite if it depends on symbolic sizes or on data.
 
     A `while` gives up in time, and the final code begins the run again, which requires that a run
-    has no side effects. So it counts as one step, or as INNER_STEPS in each round of a loop around
-    it: many a `while` of a few steps is inside a loop, and none should give up at its first step.
+    has no side effects. So it counts as one step. Inside another loop it counts as INNER_STEPS in
+    each round, since many take a few steps, and none should give up at its first one.
     A plan that has one inside a loop, and whose results take over arguments, begins with the final
     code, since its draft would be replaced before it ran.
     """
