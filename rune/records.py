@@ -5,6 +5,7 @@ hundreds of classes, yet compiling all would take half the time of `import rune`
 that the first compiled function loads. Here the standard decorator makes only the fields and slots.
 A method is a descriptor that replaces itself by the generated function on first access; the
 function does the same as the standard one.
+`replace` is that of dataclasses, by a method `__replace__` that is generated as well.
 Most methods differ only in field names, so one template is compiled for each number of fields, and
 its names are replaced, which takes a tenth of the time.
 
@@ -19,11 +20,12 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError
 from reprlib import recursive_repr
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MappingProxyType, MemberDescriptorType
 from typing import TYPE_CHECKING
 
 Method = Callable[..., object]
 _FACTORY = object()  # stands for an argument that was not passed, if a factory makes the default
+_SAME = object()  # stands for a field that `replace` does not change
 
 
 class _Late:
@@ -54,8 +56,9 @@ def _record(
     """As `dataclasses.dataclass`, with methods that are generated on first use."""
 
     def make(cls: type) -> type:
-        methods = {"__init__": init, "__repr__": repr, "__eq__": eq}
         explicit = dict(vars(cls))
+        writes_init = init and "__init__" not in explicit
+        methods = {"__init__": init, "__repr__": repr, "__eq__": eq, "__replace__": writes_init}
         # With `frozen`, the standard decorator compiles two methods; only subclasses need it, for
         # the check that they are frozen if their base is.
         is_heir = any(map(dataclasses.is_dataclass, cls.__mro__[1:]))
@@ -150,13 +153,19 @@ def _plain_init(cls: type) -> Method:
 
 
 def _frozen_init(cls: type) -> Method:
-    return _init(cls, "_assign(self, {0!r}, {1})")
+    fields = dataclasses.fields(cls)
+    slots = [slot for f in fields if isinstance(slot := getattr(cls, f.name, None), MemberDescriptorType)]
+    if not _is_plain(cls) or len(slots) < len(fields):
+        return _init(cls, "_assign(self, {0!r}, {1})")
+    # A slot's own setter takes half the time of one that looks for the slot by its name.
+    setters = {f"_set{name}": slot.__set__ for name, slot in zip(_names(len(fields)), slots, strict=True)}
+    return _init(cls, "_set{0}(self, {1})", setters)
 
 
-def _init(cls: type, assignment: str) -> Method:
+def _init(cls: type, assignment: str, scope: Mapping[str, object] = MappingProxyType({})) -> Method:
     fields = [*dataclasses.fields(cls)]
-    if all(map(_is_plain, fields)) and not hasattr(cls, "__post_init__"):
-        function = _renamed(cls, "__init__", _init_template(assignment, len(fields)), fields)
+    if _is_plain(cls):
+        function = _renamed(cls, "__init__", _init_template(assignment, len(fields)), fields, scope)
         function.__defaults__ = tuple(f.default for f in fields if f.default is not MISSING) or None
         function.__annotations__ = {f.name: f.type for f in fields} | {"return": None}
         return function
@@ -220,12 +229,23 @@ def _hash(cls: type) -> Method:
     return _renamed(cls, "__hash__", _hash_template(len(fields)), fields)
 
 
+def _replacement(cls: type) -> Method:
+    if not _is_plain(cls):
+        return dataclasses.replace
+    fields = [*dataclasses.fields(cls)]
+    function = _renamed(cls, "__replace__", _replace_template(len(fields)), fields)
+    function.__kwdefaults__ = {f.name: _SAME for f in fields}
+    return function
+
+
 # --- templates --------------------------------------------------------------------------------
 
 
-def _is_plain(field: Field[object]) -> bool:
-    """Whether __init__ only assigns the argument to the field, so that the template fits."""
-    return field.init and not field.kw_only and field.default_factory is MISSING
+def _is_plain(cls: type) -> bool:
+    """Whether __init__ only assigns arguments to fields, so that templates fit."""
+    fields = dataclasses.fields(cls)
+    plain = (f.init and not f.kw_only and f.default_factory is MISSING for f in fields)
+    return all(plain) and not hasattr(cls, "__post_init__")
 
 
 @functools.cache
@@ -247,6 +267,15 @@ def _hash_template(count: int) -> CodeType:
     return _template("__hash__", "self", [f"return hash(({fields}))"])
 
 
+@functools.cache
+def _replace_template(count: int) -> CodeType:
+    names = _names(count)
+    values = ", ".join(f"self.{name} if {name} is _SAME else {name}" for name in names)
+    return _template(
+        "__replace__", ", ".join(["self", "*" if names else "", *names]), [f"return self.__class__({values})"]
+    )
+
+
 def _names(count: int) -> list[str]:
     return [f"_field{number}" for number in range(count)]
 
@@ -255,8 +284,17 @@ def _template(name: str, arguments: str, lines: list[str]) -> CodeType:
     return _function(_Late, name, arguments, lines or ["pass"], {}).__code__
 
 
-def _renamed(cls: type, name: str, code: CodeType, fields: list[Field[object]]) -> FunctionType:
-    """A function with the code of a template, but with the names of the fields."""
+def _renamed(
+    cls: type,
+    name: str,
+    code: CodeType,
+    fields: list[Field[object]],
+    scope: Mapping[str, object] = MappingProxyType({}),
+) -> FunctionType:
+    """A function with the code of a template, but with the names of the fields.
+
+    scope: global names that the template uses
+    """
     real = dict(zip(_names(len(fields)), (f.name for f in fields), strict=True))
     qualname = f"{cls.__qualname__}.{name}"
     function = FunctionType(
@@ -266,7 +304,7 @@ def _renamed(cls: type, name: str, code: CodeType, fields: list[Field[object]]) 
             co_consts=tuple(real.get(c, c) if isinstance(c, str) else c for c in code.co_consts),
             co_qualname=qualname,
         ),
-        _SCOPE,
+        {**_SCOPE, **scope} if scope else _SCOPE,
         name,
     )
     function.__qualname__, function.__module__ = qualname, cls.__module__
@@ -274,7 +312,12 @@ def _renamed(cls: type, name: str, code: CodeType, fields: list[Field[object]]) 
 
 
 # As in `_function`.
-_SCOPE: dict[str, object] = {"_assign": object.__setattr__, "__file__": __file__, "__builtins__": builtins}
+_SCOPE: dict[str, object] = {
+    "_assign": object.__setattr__,
+    "_SAME": _SAME,
+    "__file__": __file__,
+    "__builtins__": builtins,
+}
 
 
 def _function(cls: type, name: str, arguments: str, lines: list[str], names: Mapping[str, object]) -> FunctionType:
@@ -292,9 +335,18 @@ _METHODS: dict[tuple[str, bool], Callable[[type], Method]] = {
     ("__init__", True): _frozen_init,
     **{("__repr__", frozen): _repr for frozen in (False, True)},
     **{("__eq__", frozen): _eq for frozen in (False, True)},
+    **{("__replace__", frozen): _replacement for frozen in (False, True)},
 }
+
+
+def _replace(record: object, /, **changes: object) -> object:
+    """As `dataclasses.replace`, which looks at each field again in every call."""
+    method = getattr(record, "__replace__", None)
+    return dataclasses.replace(record, **changes) if method is None else method(**changes)  # type: ignore[type-var]
+
 
 if TYPE_CHECKING:  # checkers understand the standard decorator
     from dataclasses import dataclass as dataclass
+    from dataclasses import replace as replace
 else:
-    dataclass = _record
+    dataclass, replace = _record, _replace

@@ -154,6 +154,35 @@ def test_fields_replaced_and_matched_are_those_of_the_standard_library(pairs: li
         assert getattr(replace(late(1.0), **{first: 5}), first) == 5
 
 
+@pytest.mark.parametrize(
+    "fields", [{}, {"x": 3.0}, {"y": math.inf, "x": 5}, {"z": 1}, {"items": [2]}, {"size": 3}], ids=str
+)
+def test_records_replace_the_fields_that_the_standard_library_replaces(
+    pairs: list[tuple[type, type]], fields: dict[str, Any]
+) -> None:
+    def outcome(change: Callable[..., Any], record: Any) -> object:
+        try:
+            copy = change(record, **fields)
+        except Exception as error:  # the words differ, the kinds do not
+            return type(error)
+        return type(copy) is type(record), [getattr(copy, f.name) for f in dataclasses.fields(copy)]
+
+    for late, standard in pairs:
+        assert outcome(records.replace, late(1.0)) == outcome(replace, standard(1.0))
+        assert outcome(replace, late(1.0)) == outcome(replace, standard(1.0))
+
+
+def test_a_record_that_writes_its_own_init_is_replaced_by_it() -> None:
+    @records.dataclass(frozen=True, slots=True)
+    class Even:
+        half: int
+
+        def __init__(self, *, half: int) -> None:
+            object.__setattr__(self, "half", abs(half))
+
+    assert records.replace(Even(half=-3), half=-5).half == 5
+
+
 def test_classes_say_how_they_were_made(pairs: list[tuple[type, type]]) -> None:
     for late, standard in pairs:
         for name in ("init", "repr", "eq", "order", "unsafe_hash", "frozen"):

@@ -22,13 +22,13 @@ those of any primitive:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from rune.core.primitive import Direct, Primitive, Rule
 from rune.core.program import Equation, Program, map_programs
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 
 class Runs(Enum):

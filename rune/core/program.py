@@ -25,7 +25,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from rune.core.printer import program_text
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import Frame
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 if TYPE_CHECKING:
     from rune.core.primitive import Primitive

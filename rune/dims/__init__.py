@@ -206,6 +206,7 @@ def _within(size: Size) -> tuple[tuple[str, Dim], ...]:
     return tuple(by_name.items())
 
 
+@memo
 def coefficient(x: Size, name: str) -> Size | None:
     """c in x = c*name + rest, with a rest free of name; None if x does not have that form.
 
@@ -248,10 +249,21 @@ def substitute(x: Size, values: Mapping[str, Size]) -> Size:
     2*m
     """
     # Most sizes are numbers, or sums without any of the symbols.
-    if isinstance(x, int) or ((names := _names_in_sum(x)) is not None and names.isdisjoint(values)):
+    if isinstance(x, int):
         return x
+    names = _names_in_sum(x)
+    if names is not None and names.isdisjoint(values):
+        return x
+    terms = None if names is None else _with_numbers(x, values)
+    if terms is not None:
+        return of_terms(terms)
     known: dict[Factor, Size] = {}
-    pending = list(symbols(x))
+    pending: list[Symbol] = []
+    for s in symbols(x):
+        if s.depth and s.name not in values:
+            pending.append(s)
+        else:  # most symbols have numbers as bounds, and stay what they are
+            known[s] = values[s.name] if s.name in values else of_factor(s)
     while pending:
         s = pending[-1]
         inner = symbols(s.low) | symbols(0 if s.high is None else s.high)
@@ -262,6 +274,25 @@ def substitute(x: Size, values: Mapping[str, Size]) -> Size:
         pending.pop()
         known[s] = values[s.name] if s.name in values else _rebound(s, known)
     return rewrite(x, known)
+
+
+def _with_numbers(x: Dim, values: Mapping[str, Size]) -> list[Term] | None:
+    """The terms of a sum with numbers for some symbols; None if anything else changes."""
+    terms: list[Term] = []
+    for number, factors in x.terms:
+        others: list[Factor] = []
+        for factor in factors:
+            if not isinstance(factor, Symbol):
+                return None
+            value = values.get(factor.name)
+            if isinstance(value, int):
+                number *= value
+            elif value is not None or factor.depth:  # bounds that mention symbols may change, too
+                return None
+            else:
+                others.append(factor)
+        terms.append(Term(number, tuple(others)))
+    return terms
 
 
 @memo

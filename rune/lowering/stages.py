@@ -30,7 +30,7 @@ from rune.lowering.kernels import Kernel, KernelProgram
 from rune.lowering.legalize import slot_types
 from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.order import with_steps_ordered
-from rune.lowering.passes import run_passes
+from rune.lowering.passes import Pass, run_passes
 from rune.lowering.plan import Plan
 
 # The loops that a search has found for a kernel, if any, and the origin of its schedule.
@@ -69,7 +69,8 @@ def stages(
             late_modules.kernels_check().check(kernels)
     with _timed(seconds, "code"):
         loops = _built(kernels, target, schedules or {}, stored)
-        codes = {name: optimised(b.code, target, check=check) for name, (b, _) in loops.items()}
+        kernel_passes = pipeline.kernel_passes(target)
+        codes = {name: _through(kernel_passes, b.code, target, check=check) for name, (b, _) in loops.items()}
     with _timed(seconds, "plan"):
         plan = memory.plan_memory(kernels, codes, target.name, donated)
         plan = slot_types.kernel_types(slot_types.outer_types(plan, program))
@@ -93,9 +94,13 @@ def lower(program: Program, target: Target, donated: Sequence[int] = (), *, chec
 
 def optimised(code: KernelCode, target: Target, *, check: bool = False) -> KernelCode:
     """The loops of a kernel after all passes. Errors: DeviceError for too many rounds."""
+    return _through(pipeline.kernel_passes(target), code, target, check=check)
+
+
+def _through(passes: Sequence[Pass[KernelCode]], code: KernelCode, target: Target, *, check: bool) -> KernelCode:
     accept = check_code if check else _accept
     accept(code)
-    code = run_passes(pipeline.kernel_passes(target), code, accept, code_text)
+    code = run_passes(passes, code, accept, code_text)
     require_few(code, target)
     return code
 

@@ -8,6 +8,9 @@ from rune.backends.cpu.images import loader
 # code that mostly calls other code. EFFORT: passes, and selection at optimisation level 2.
 HURRY, LITTLE, EFFORT = 0, 1, 2
 PATIENCE = 0.01  # [s] that code made at HURRY may run in all before it is replaced
+# Better code takes so many seconds for each byte of that, rendering included. Where this is more
+# than LONG, the code may run for half as long, and native code leaves calls to it until then.
+BYTE, LONG = 7e-6, 1.0
 
 ASSEMBLY, OBJECT = 0, 1  # LLVM's numbers of output formats
 

@@ -15,6 +15,7 @@ from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Step, all
 from rune.records import dataclass
 
 MOST_WORK = 5e6  # estimated instructions of a draft, one or two milliseconds
+INNER_STEPS = 100  # of a `while`, expected in a draft each time that a loop around it runs it
 FIRST_COST = 1e6  # instructions before a loop first checks for signals: under a millisecond
 _DOT_COST = 1 / 16  # of one multiplication of a matrix product, in vectors
 _FLOP_COST = 1 / 8  # of one operation of products and factorisations in a draft
@@ -69,11 +70,14 @@ def first_steps(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
 def draft_cost(plan: Plan, kernels: Mapping[str, Rendered], machine: Machine) -> float:
     """The cost of a run of a draft; infinite if it depends on symbolic sizes or on data.
 
-    A `while` counts as one step, because it gives up in time and the final code begins the run
-    again. That requires that a run has no side effects, and that the `while` is not inside another
-    loop.
+    A `while` gives up in time, and the final code begins the run again, which requires that a run
+    has no side effects. So it counts as one step. Inside another loop it counts as INNER_STEPS in
+    each round, since many take a few steps, and none should give up at its first one.
+    A plan that has one inside a loop, and whose results take over arguments, begins with the final
+    code, since its draft would be replaced before it ran.
     """
-    return _Draft(kernels, machine).cost(plan.steps, can_begin_anew(plan))
+    inner_steps = math.inf if plan.donations else INNER_STEPS
+    return _Draft(kernels, machine, can_begin_anew(plan), inner_steps).cost(plan.steps)
 
 
 def can_begin_anew(plan: Plan) -> bool:
@@ -82,32 +86,44 @@ def can_begin_anew(plan: Plan) -> bool:
     return not any(isinstance(step, Call) and step.routine == "callback" for step in all_steps(plan))
 
 
-def steps_of_draft(loop: Loop, kernels: Mapping[str, Rendered], machine: Machine) -> int:
-    """The number of steps after which a `while` of a draft gives up."""
-    inside = [loop.body] if loop.condition is None else [loop.body, loop.condition]
-    cost = _Draft(kernels, machine).cost([step for plan in inside for step in plan.steps], False)
-    return max(1, int(MOST_WORK / max(cost, 1.0)))
+def rounds_of_draft(loop: Loop, kernels: Mapping[str, Rendered], machine: Machine, around: float = 1.0) -> int:
+    """How many steps of a loop a draft runs at most; after so many steps of a `while` it gives up.
+
+    around: rounds of the loops around it, in each of which it may run as many steps
+    """
+    if loop.condition is None:
+        return loop.count if isinstance(loop.count, int) else 1
+    step_cost = _Draft(kernels, machine).cost([*loop.body.steps, *loop.condition.steps], is_inner=True)
+    return max(1, int(MOST_WORK / max(step_cost * around, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The costs of steps in a draft. can_stop: whether a `while` may give up."""
+    """The costs of steps in a draft.
+
+    can_stop:    whether a `while` may give up
+    inner_steps: those of a `while` inside another loop
+    """
 
     kernels: Mapping[str, Rendered]
     machine: Machine
+    can_stop: bool = True
+    inner_steps: float = INNER_STEPS
 
-    def cost(self, steps: Sequence[Step], can_stop: bool) -> float:
-        return sum(self._of_step(step, can_stop) for step in steps)
+    def cost(self, steps: Sequence[Step], is_inner: bool = False) -> float:
+        """The cost of all steps. is_inner: whether a loop is around them"""
+        return sum(self._of_step(step, is_inner) for step in steps)
 
-    def _of_step(self, step: Step, can_stop: bool) -> float:
+    def _of_step(self, step: Step, is_inner: bool) -> float:
         match step:
             case Loop(condition=None):
                 count = step.count if isinstance(step.count, int) else math.inf
-                return self.cost(step.body.steps, False) * count
+                return self.cost(step.body.steps, is_inner=True) * count
             case Loop(condition=condition) if condition is not None:
-                return self.cost([*step.body.steps, *condition.steps], False) if can_stop else math.inf
+                count = math.inf if not self.can_stop else self.inner_steps if is_inner else 1
+                return self.cost([*step.body.steps, *condition.steps], is_inner=True) * count
             case Branch():
-                return max(self.cost(plan.steps, can_stop) for plan in step.branches)
+                return max(self.cost(plan.steps, is_inner) for plan in step.branches)
             case Call(routine="dot" | "strided_dot"):
                 return self._of_product(step)
             case Call() if is_factor(step):

@@ -9,8 +9,12 @@ its calls have taken about as long as that compilation.
 A draft runs on one core: compiling the pool of threads takes as long as a draft may run. Only
 library routines, LAPACK and Fourier transforms, may take longer, and use all cores.
 
-A `while` may run for hours. In a draft it gives up after as many steps as a draft may take, and the
-final code begins the run again, which is correct because a run has no side effects.
+A `while` may run for hours. In a draft it gives up after as many steps as a draft may take (a share
+of them in each round of a loop around it), and the final code begins the run again, which is
+correct because a run has no side effects.
+
+The final code of a long text takes seconds. There even many calls wait for it until they have taken
+half as long with the draft.
 
 Invariant: only plans whose work is known, except for such loops, begin as drafts. A plan that is
 profiled, or runs in a crew, is compiled at full effort at once.
@@ -93,9 +97,25 @@ class DraftExecutable(CpuExecutable):
             self.refine()
             return self.native.call(*arrays)
         self._seconds += perf_counter() - begin
-        if self._seconds > conventions.PATIENCE:
+        if self._seconds > self.patience:
             self.refine()
         return answer
+
+    @property
+    def patience(self) -> float:
+        """The seconds that calls of the draft may take in all, before better code is worth its
+        time."""
+        return self._compile_time / 2 if self.is_waiting else conventions.PATIENCE
+
+    @property
+    def _compile_time(self) -> float:
+        """The seconds that better code is expected to take."""
+        return conventions.BYTE * len(self.code.binary)
+
+    @property
+    def is_waiting(self) -> bool:  # type: ignore[override]  # a field of its base
+        """Whether the draft makes calls itself, however many: better code takes long."""
+        return self.is_draft and self._compile_time > conventions.LONG
 
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
         """Run the plan. Errors: those of any plan; OutOfMemory if the final code cannot be
@@ -106,6 +126,8 @@ class DraftExecutable(CpuExecutable):
 
     def for_native_calls(self, arguments: Sequence[Buffer]) -> NativePlan | None:
         """The plan for calls by native code, which are many: with the final code."""
+        if self.is_waiting:
+            return None
         self.refine()
         return super().for_native_calls(arguments)
 

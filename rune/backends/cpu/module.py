@@ -36,6 +36,7 @@ class Module:
     split: set[str] = field(default_factory=set)  # kernels that the pool runs in some step
     asks: bool = False  # whether the plan checks for signals, whose handlers may raise
     gives_up: bool = False  # whether a loop may end early, so that better code begins again
+    rounds: float = 1.0  # of the loops around the steps that are being written, at most, in a draft
     declarations: set[str] = field(default_factory=set)
     products: dict[Small, str] = field(default_factory=dict)  # the functions of small ones
     functions: list[str] = field(default_factory=list)  # each after those it calls

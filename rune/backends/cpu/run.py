@@ -81,6 +81,7 @@ class CpuExecutable:
     """A compiled plan: its machine code, and the arenas of calls that have ended."""
 
     runs_natively = True  # whether native code may call the plan, without `__call__`
+    is_waiting = False  # whether it may do so later
 
     def __init__(self, plan: Plan, host: Host, work: Work):
         self.talk: Talk = plans().talk_of(plan)

@@ -25,7 +25,7 @@ from typing import assert_never
 from rune import dims
 from rune.backends.cpu import conventions, float_mode, kinds_of_calls, pulse, python_call
 from rune.backends.cpu.band import Band
-from rune.backends.cpu.costs import can_begin_anew, first_steps, steps_of_draft
+from rune.backends.cpu.costs import can_begin_anew, first_steps, rounds_of_draft
 from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, in_turn, read
 from rune.backends.cpu.host import ROUTINES
@@ -104,6 +104,7 @@ class _Steps:
         first = sum(self.frame.shape) + 1
         self.sizes = {s.name: read(words, "i64", first + k) for k, s in enumerate(self.plan.size_sources)}
         self.words, self.arena, self.seat = words, first - 1, first + len(self.sizes)
+        self.is_draft = self.host.effort == conventions.HURRY
 
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: in this function if they are few, else
@@ -336,7 +337,9 @@ class _Steps:
         pairs = enumerate(zip(step.state, step.results))
         turning = [k for k, (a, b) in pairs if not is_one_place(a, b)]
         head, body, last, end_label = map(writer.name, ("head", "body", "next", "done"))
-        due = self.begin_pulse(step)
+        due, around = self.begin_pulse(step), self.module.rounds
+        if self.is_draft:
+            self.module.rounds *= rounds_of_draft(step, self.kernels, self.host.machine, around)
         before, following = writer.block, Value(writer, "i64", f"%{writer.name('t')}")
         writer.jump(head)
         writer.label(head)
@@ -359,6 +362,7 @@ class _Steps:
         writer.label(last)
         writer.jump(head)
         writer.known.pop()
+        self.module.rounds = around
         writer.label(end_label)
         for k in turning:
             self.settle(state[k], current[k], step.state[k].type)
@@ -380,11 +384,11 @@ class _Steps:
 
         A `while` of a draft has no state: it gives up at that step.
         """
-        is_draft = self.host.effort == conventions.HURRY
-        if is_draft and step.condition is not None and can_begin_anew(self.module.plan):
+        if self.is_draft and step.condition is not None and can_begin_anew(self.module.plan):
             self.module.gives_up = True
             due = self.writer.allocate("i64")
-            self.writer.store(self.writer.constant("i64", steps_of_draft(step, self.kernels, self.host.machine)), due)
+            most = rounds_of_draft(step, self.kernels, self.host.machine, self.module.rounds)
+            self.writer.store(self.writer.constant("i64", most), due)
             return due, None
         if not pulse.is_available():
             return None

@@ -10,13 +10,13 @@ the inner one times the size of the inner one. Invariant: the same points in the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build.flatten import map_sizes
 from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
 from rune.lowering.kernels import Axis, Fill, Kernel, Reduce, Scan, Statement, Write, expressions, inner_axes
+from rune.records import replace
 
 Rename = Callable[[Size], Size]
 

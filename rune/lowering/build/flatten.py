@@ -9,7 +9,6 @@ Axes of one point disappear on the way. Invariant: the same elements are read an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size, flat_index
@@ -17,6 +16,7 @@ from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernel.rewrite import map_expr, with_sizes
 from rune.lowering.kernels import Axis, Fill, Kernel, Reduce, Scan, Statement, Stream, Sum, Write, inner_axes
+from rune.records import replace
 
 Shapes = Mapping[str, tuple[Size, ...]]
 

@@ -112,6 +112,7 @@ LANE_BY_LANE = replace(
     rounds=16,
     sums=8,
 )
+PLAIN = Choices()
 LANGUAGES = {
     # 8 vector accumulators and what they share fit 16 registers; more columns do not pay for a dot
     # (measured on AVX-512), but they do for sums, which only read.
@@ -125,7 +126,7 @@ LANGUAGES = {
 
 def choices(target: Target) -> Choices:
     """The table of a device; a device whose language is not listed gets plain loops."""
-    table = LANGUAGES.get(target.language, Choices())
+    table = LANGUAGES.get(target.language, PLAIN)
     if not table.shares_rows or not target.is_processor:
         return table
     if target.language == "spirv":

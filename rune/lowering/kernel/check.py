@@ -174,9 +174,10 @@ class _Checker:
     # --- names and expressions ---------------------------------------------------------------
 
     def new_name(self, name: str, scope: _Scope) -> None:
-        usable = name.isidentifier() and name not in RESERVED
-        self.require(usable, f"{name!r} is reserved, or is not an identifier")
-        self.require(not scope.has_name(name), f"{name} is bound already")
+        if not name.isidentifier() or name in RESERVED:
+            self.fail(f"{name!r} is reserved, or is not an identifier")
+        if scope.has_name(name):
+            self.fail(f"{name} is bound already")
 
     def size(self, x: Size, scope: _Scope) -> None:
         if not isinstance(x, Dim):
@@ -201,15 +202,16 @@ class _Checker:
                 # The loop stops at the limit; the full counts are worth a second walk only for the
                 # message.
                 self.fail("an expression of {} levels and {} nodes".format(*_measure(expr)))
+            if type(part) is Local:  # it has neither operands nor sizes, and a type of any kind
+                self.local(part, scope)
+                continue
             pending += [(inner, depth + 1) for inner in operands(part)]
             wrong = type_error(part)
             if wrong is not None:
                 self.fail(wrong)
             for size in expr_sizes(part):
                 self.size(size, scope)
-            if isinstance(part, Local):
-                self.local(part, scope)
-            elif isinstance(part, Load):
+            if type(part) is Load:
                 self.load(part, scope)
 
     def local(self, local: Local, scope: _Scope) -> None:
@@ -276,21 +278,24 @@ class _Checker:
 
     def change(self, stmt: Assign | Accumulate, scope: _Scope) -> None:
         name = stmt.name
-        self.require(name in scope.variables, f"{name} is assigned but is not a var in scope")
+        if name not in scope.variables:
+            self.fail(f"{name} is assigned but is not a var in scope")
         dtype = scope.names[name]
         if dtype != stmt.value.dtype:
             self.fail(f"{name} is not {dtypes.short(stmt.value.dtype)}")
         if isinstance(stmt, Accumulate):
             require_combine(self.require, stmt.combine, dtype)
-        else:
-            self.require(name not in scope.frozen, f"{name} is assigned across a VECTOR loop")
+        elif name in scope.frozen:
+            self.fail(f"{name} is assigned across a VECTOR loop")
 
     def store(self, stmt: Store, scope: _Scope) -> None:
         name, value = stmt.buffer, stmt.value
         self.size(stmt.index, scope)
-        self.require(name in scope.buffers, f"{name} is not a buffer in scope")
+        if name not in scope.buffers:
+            self.fail(f"{name} is not a buffer in scope")
         buffer = scope.buffers[name]
-        self.require(buffer.writable, f"{name} is stored to and was declared read")
+        if not buffer.writable:
+            self.fail(f"{name} is stored to and was declared read")
         if buffer.dtype != value.dtype:
             self.fail(f"{name} holds {dtypes.short(buffer.dtype)}, not {dtypes.short(value.dtype)}")
         if stmt.combine is not None:

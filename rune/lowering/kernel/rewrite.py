@@ -8,7 +8,6 @@ loops or expressions nest; `check` bounds the depth of an expression.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import replace
 from functools import cache
 from operator import attrgetter, is_
 from types import MappingProxyType
@@ -33,6 +32,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
+from rune.records import replace
 
 Body = tuple[Stmt, ...]
 
@@ -41,13 +41,9 @@ Body = tuple[Stmt, ...]
 
 def bodies(stmt: Stmt) -> tuple[Body, ...]:
     """The statement's own bodies."""
-    match stmt:
-        case For(body=body):
-            return (body,)
-        case If(body=body, orelse=orelse):
-            return (body, orelse)
-        case _:
-            return ()
+    if type(stmt) is For:
+        return (stmt.body,)
+    return (stmt.body, stmt.orelse) if type(stmt) is If else ()
 
 
 def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
@@ -97,17 +93,13 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 def stmt_sizes(stmt: Stmt) -> tuple[Size, ...]:
     """The indices or the extent of the statement itself."""
-    match stmt:
-        case Store(index=index):
-            return (index,)
-        case For(extent=extent):
-            return (extent,)
-        case Fetch(target_index=to, source_index=at):
-            return to, at
-        case MatrixProduct(a=a, b=b):
-            return a.index, b.index
-        case _:
-            return ()
+    if type(stmt) is Store:
+        return (stmt.index,)
+    if type(stmt) is For:
+        return (stmt.extent,)
+    if type(stmt) is Fetch:
+        return stmt.target_index, stmt.source_index
+    return (stmt.a.index, stmt.b.index) if type(stmt) is MatrixProduct else ()
 
 
 def walk_expr(expr: Expr) -> Iterator[Expr]:
@@ -179,13 +171,9 @@ def names_assigned(body: Iterable[Stmt]) -> frozenset[str]:
 
 def vars_changed(stmt: Stmt) -> tuple[str, ...]:
     """The Vars that the statement itself changes."""
-    match stmt:
-        case Assign(name=name) | Accumulate(name=name):
-            return (name,)
-        case MatrixProduct():
-            return stmt.names
-        case _:
-            return ()
+    if type(stmt) is Assign or type(stmt) is Accumulate:
+        return (stmt.name,)
+    return stmt.names if type(stmt) is MatrixProduct else ()
 
 
 def bound_name(stmt: Stmt) -> str | None:
@@ -222,11 +210,9 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
 
 def buffer_written(stmt: Stmt) -> str | None:
     """The buffer or allocation that the statement itself writes."""
-    match stmt:
-        case Store(buffer=name) | Fetch(target=name):
-            return name
-        case _:
-            return None
+    if type(stmt) is Store:
+        return stmt.buffer
+    return stmt.target if type(stmt) is Fetch else None
 
 
 def all_names(code: KernelCode) -> set[str]:
@@ -293,20 +279,24 @@ def with_operands(expr: Expr, args: tuple[Expr, ...]) -> Expr:
 
 def map_expr(function: Callable[[Expr], Expr], expr: Expr) -> Expr:
     """The expression rebuilt bottom-up, `function` applied to every node once."""
-    args = operands(expr)
-    if not args:
-        return function(expr)
-    return function(with_operands(expr, tuple([map_expr(function, a) for a in args])))
+    # By exact types, as in `operands`: most passes ask every node and change few.
+    if type(expr) is Op:
+        args = tuple([map_expr(function, a) for a in expr.args])
+        if not all(map(is_, args, expr.args)):
+            expr = Op(expr.name, args, expr.dtype)
+    elif type(expr) is Cast or (type(expr) is Load and expr.guard is not None):
+        expr = with_operands(expr, tuple([map_expr(function, a) for a in operands(expr)]))
+    return function(expr)
 
 
 def with_sizes(function: Callable[[Size], Size], expr: Expr) -> Expr:
     """This node with its index expressions changed."""
     if type(expr) is Load:
         sizes = tuple(map(function, expr.indices))
-        return expr if is_same(sizes, expr.indices) else replace(expr, indices=sizes)
+        return expr if is_same(sizes, expr.indices) else Load(expr.buffer, sizes, expr.dtype, expr.guard)
     if type(expr) is Index:
         dim = function(expr.dim)
-        return expr if dim is expr.dim else replace(expr, dim=dim)
+        return expr if dim is expr.dim else Index(dim, expr.dtype)
     return expr
 
 
@@ -317,9 +307,10 @@ def is_same(after: tuple[object, ...], before: tuple[object, ...]) -> bool:
 
 def _with(stmt: Stmt, **fields: object) -> Stmt:
     """The statement with these fields; itself if it has them already."""
-    if all(getattr(stmt, name) is value for name, value in fields.items()):
-        return stmt
-    return replace(stmt, **fields)
+    for name, value in fields.items():
+        if getattr(stmt, name) is not value:
+            return replace(stmt, **fields)
+    return stmt
 
 
 def map_parts(stmt: Stmt, on_expr: Callable[[Expr], Expr], on_size: Callable[[Size], Size]) -> Stmt:
@@ -351,13 +342,8 @@ def _map_factor(factor: Factor, on_size: Callable[[Size], Size]) -> Factor:
 
 def map_bodies(stmt: Stmt, function: Callable[[Body], Body]) -> Stmt:
     """The statement with its bodies changed."""
-    match stmt:
-        case For(body=body):
-            return with_bodies(stmt, function(body))
-        case If(body=body, orelse=orelse):
-            return with_bodies(stmt, function(body), function(orelse))
-        case _:
-            return stmt
+    inner = bodies(stmt)
+    return with_bodies(stmt, *map(function, inner)) if inner else stmt
 
 
 def with_bodies(stmt: Stmt, *new_bodies: Body) -> Stmt:
@@ -445,6 +431,9 @@ def rename(body: Body, names: Mapping[str, str], sizes: Mapping[str, Size] = Map
 
     sizes: index expressions for index symbols, by their new names, in bounds too
     """
+
+    if not names and not sizes:
+        return body
 
     # A body mentions the same index expressions again and again.
     @cache

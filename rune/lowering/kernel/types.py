@@ -12,6 +12,8 @@ _KNOWN = dtypes.INTEGER | dtypes.FLOATING | {dtypes.bool_}
 def type_error(expr: Expr) -> str | None:
     """What is wrong with the dtypes of this one node, or None."""
     match expr:
+        case Op():
+            return _operation_error(expr)
         case Const(bits=bits, dtype=dtype):
             wrong = len(bits) != dtype.itemsize
             return f"{len(bits)} bytes for a constant {dtypes.short(dtype)}" if wrong else None
@@ -22,8 +24,6 @@ def type_error(expr: Expr) -> str | None:
         case Cast(arg=arg, dtype=dtype):
             known = {arg.dtype, dtype} <= _KNOWN
             return None if known else f"no cast {dtypes.short(arg.dtype)} -> {dtype}"
-        case Op():
-            return _operation_error(expr)
         case Load() | Local():
             return None
 

@@ -46,6 +46,8 @@ def request(var: Var, indices: Indices, guard: Expr | None) -> Key:
     shape = var.type.shape
     if not shape:
         return var, (), None
+    if guard is None:
+        return var, indices, None
     is_known = all(isinstance(i, int) and isinstance(n, int) and 0 <= i < n for i, n in zip(indices, shape))
     return var, indices, None if is_known else guard
 
@@ -216,7 +218,8 @@ class Emitter:
 
     def find(self, key: Key) -> Term | None:
         """A remembered answer."""
-        return self.memo[0].get(key) or self.memo[1].get(key)
+        outer, inner = self.memo
+        return outer.get(key) or (inner.get(key) if inner else None)
 
     def remember(self, key: Key, value: Term) -> Term:
         """Remember an answer; one that several equations use is bound first."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 
 from rune import dims
@@ -23,11 +23,11 @@ from rune.dims import Dim, Size, symbol
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine
 from rune.lowering.kernelize.scores import Sink
-from rune.lowering.kernelize.stored import Storage, memory_operands
+from rune.lowering.kernelize.stored import Reads, Storage, memory_operands
 from rune.lowering.kernelize.views import Indices, Resolution, Show, breakpoints, rename, resolve
 from rune.ops.branch import is_control
 from rune.ops.contraction import free_axes
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 Request = tuple[Atom, Indices]
 
@@ -200,10 +200,10 @@ def _piece_needs(equation: Equation, piece: Piece, fresh: Iterator[int]) -> Iter
     yield equation.operands[piece.operand], piece.indices
 
 
-def _walk(requests: list[Request], storage: Storage, cuts: dict[Dim, set[Size]]) -> dict[Var, dict[Indices, None]]:
+def _walk(requests: list[Request], storage: Storage, cuts: dict[Dim, set[Size]]) -> Reads:
     """What is read from stored values and inputs; `cuts` gathers breakpoints of the axes."""
     # Dictionaries in place of sets: their order, and so the kernels, are the same in every process.
-    reads: dict[Var, dict[Indices, None]] = {}
+    reads: Reads = {}
     visited: set[Request] = set()
     fresh = itertools.count()
     pending = requests[::-1]
@@ -216,6 +216,11 @@ def _walk(requests: list[Request], storage: Storage, cuts: dict[Dim, set[Size]])
         equation = storage.definitions.get(atom)
         if equation is None or atom in storage.values:
             reads.setdefault(atom, {})[indices] = None
+            continue
+        # A scalar has no axes, so it reads the same for every root.
+        if atom in storage.scalar_reads:
+            for var, positions in storage.scalar_reads[atom].items():
+                reads.setdefault(var, {}).update(positions)
             continue
         if cuts and isinstance(equation.primitive.lower, View):
             gather_cuts(storage.views.at(equation, indices), equation, cuts)
@@ -241,7 +246,11 @@ def find_roots(program: Program, storage: Storage) -> tuple[Root, ...]:
     roots: list[Root] = []
     for equation in storage.equations:
         for var in equation.results:
-            if var in storage.values and not any(_is_empty(d) for d in var.type.shape):
+            if var not in storage.values:
+                if not var.type.shape:
+                    requests = needs(equation, (), itertools.count(), storage.views.at)
+                    storage.scalar_reads[var] = _walk(list(requests), storage, {})
+            elif not any(_is_empty(d) for d in var.type.shape):
                 roots += _ranges(analyse(equation, var, storage), storage, len(roots))
     results = {a for a in storage.outputs if isinstance(a, Var)}
     results |= {v for e in storage.equations if effect_of(e) is not None for v in e.results}

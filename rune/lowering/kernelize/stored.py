@@ -23,11 +23,11 @@ from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.loop_reads import is_computed_where_read, loop_reads, loops_of
+from rune.lowering.kernelize.loop_reads import is_computed_where_read, loops_of
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.scores import Sink
 from rune.lowering.kernelize.tracing import same_elements
-from rune.lowering.kernelize.views import Views
+from rune.lowering.kernelize.views import Indices, Views
 from rune.ops.branch import is_control
 from rune.ops.loop import put_row
 from rune.ops.memory import in_memory
@@ -35,7 +35,9 @@ from rune.ops.windows import dynamic_update_slice
 from rune.records import dataclass
 
 FORCED = (Reduction, Contraction, Cumulative, Scatter)
+Loops = Mapping[int, Mapping[Var, int]]  # for each kernel of given loops, how often it reads its operands
 Demand = dict[tuple[int, int], int]  # (consumer, path): points of evaluation
+Reads = dict[Var, dict[Indices, None]]  # stored values and inputs, and where they are read, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Storage:
     sinks: Mapping[Var, Sink] = field(default_factory=dict)  # sums of scores in streams
     degrees: Mapping[Var, int] = field(default_factory=dict)  # of these in their peaks
     views: Views = field(default_factory=Views, compare=False)
+    scalar_reads: dict[Var, Reads] = field(default_factory=dict, compare=False)  # of those not stored (roots.py)
 
     def is_in_memory(self, var: Var) -> bool:
         """Whether readers find the value in memory: it is an input, or stored."""
@@ -64,13 +67,14 @@ def choose(program: Program, recomputed_values: frozenset[Var] = frozenset()) ->
     outputs = tuple(same_elements(a, definitions) for a in program.outputs)
     live = _live(program, outputs, definitions)
     equations = tuple(e for e in program.equations if any(v in live for v in e.results))
-    forced_values = _limited(equations, _forced(equations, outputs, definitions) - recomputed_values)
+    loops = loops_of(equations)
+    forced_values = _limited(equations, _forced(equations, outputs, definitions, loops) - recomputed_values, loops)
     uses: dict[Var, int] = {}
     for equation in equations:
         for operand in equation.operands:
             if isinstance(operand, Var):
                 uses[operand] = uses.get(operand, 0) + 1
-    readers = _Readers(_dots(equations, recomputed_values), loops_of(equations), definitions)
+    readers = _Readers(_dots(equations, recomputed_values), loops, definitions)
     demands = _demands(equations, forced_values, readers)
     choices = (
         _choose_forward(equations, forced_values, demands, readers)
@@ -97,13 +101,13 @@ def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, E
 
 
 def _forced(
-    equations: Sequence[Equation], outputs: Iterable[Atom], definitions: Mapping[Var, Equation]
+    equations: Sequence[Equation], outputs: Iterable[Atom], definitions: Mapping[Var, Equation], loops: Loops
 ) -> frozenset[Var]:
     values = {a for a in outputs if isinstance(a, Var) and a in definitions}
-    for equation in equations:
+    for number, equation in enumerate(equations):
         if is_routine(equation) or is_control(equation):
             values.update(equation.results)
-            loop_operands = loop_reads(equation)
+            loop_operands = loops.get(number, ())
             arrays = [a for a in equation.operands if isinstance(a, Var) and a not in loop_operands]
             values.update(a for a in _bases(equation, arrays, definitions) if a in definitions)
         elif equation.primitive is in_memory:
@@ -124,7 +128,7 @@ def _forced(
     return frozenset(values)
 
 
-def _limited(equations: Sequence[Equation], forced_values: frozenset[Var]) -> frozenset[Var]:
+def _limited(equations: Sequence[Equation], forced_values: frozenset[Var], loops: Loops) -> frozenset[Var]:
     """The forced values, and enough others that no value is computed from over MAX_BUFFERS of them.
 
     A sum of a thousand arrays would be one kernel of a thousand buffers, which drivers refuse, and
@@ -132,8 +136,8 @@ def _limited(equations: Sequence[Equation], forced_values: frozenset[Var]) -> fr
     """
     values = set(forced_values)
     read: dict[Var, frozenset[Var]] = {}  # by values that are not stored
-    for equation in equations:
-        if is_control(equation) or (is_routine(equation) and not loop_reads(equation)):
+    for number, equation in enumerate(equations):
+        if is_control(equation) or (is_routine(equation) and number not in loops):
             continue
         operands = dict.fromkeys(a for a in equation.operands if isinstance(a, Var))
         reads = _read(operands, read)
@@ -221,7 +225,7 @@ class _Readers:
     """
 
     dots: frozenset[int]
-    loops: Mapping[int, Mapping[Var, int]]
+    loops: Loops
     definitions: Mapping[Var, Equation]
 
     def reads(self, demand: Demand) -> int:
@@ -272,9 +276,13 @@ def _demand_of(equation: Equation, number: int, demands: dict[Var, Demand], stor
 
 def _add(demand: Demand, increment: Demand) -> None:
     for place, points in increment.items():
+        known = demand.get(place)
         # Bounded, since places multiply along chains of views.
-        if place in demand or len(demand) < 4 * cost.MAX_PLACES:
-            demand[place] = max(points, demand.get(place, 0))
+        if known is None:
+            if len(demand) < 4 * cost.MAX_PLACES:
+                demand[place] = points
+        elif points > known:
+            demand[place] = points
 
 
 # --- choice -----------------------------------------------------------------------------------

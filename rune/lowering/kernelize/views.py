@@ -8,12 +8,12 @@ that remain must be computed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 
 from rune.core.lower import Bounds, Element, Piece, Source, View
 from rune.core.program import Equation, Literal, Var
 from rune.dims import Dim, Size, at_most, less, substitute, symbol, symbols
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 Indices = tuple[Size, ...]
 Show = Callable[[Equation, Indices], "Resolution"]  # `resolve`, or `Views.at`, which remembers

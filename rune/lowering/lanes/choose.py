@@ -24,9 +24,18 @@ from collections.abc import Iterable, Iterator, Set
 
 from rune import dims
 from rune.dims import Size
-from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, operands
+from rune.lowering.kernel.expr import Expr, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
-from rune.lowering.kernel.rewrite import expressions, mentions, names_assigned, names_bound, names_used, walk, walk_expr
+from rune.lowering.kernel.rewrite import (
+    expr_sizes,
+    expressions,
+    mentions,
+    names_assigned,
+    names_bound,
+    names_used,
+    walk,
+    walk_expr,
+)
 from rune.lowering.scalar.table import ROWS
 from rune.records import dataclass
 
@@ -91,19 +100,19 @@ def trip_count(extent: Size) -> int:
 
 def instructions(expr: Expr) -> float:
     """The cost of evaluating an expression once; shared parts count once."""
-    return sum(ROWS[e.name].instructions if isinstance(e, Op) else 1 for e in _distinct(expr))
+    return sum([ROWS[e.name].instructions if type(e) is Op else 1 for e in _distinct(expr)])
 
 
-def _distinct(expr: Expr) -> Iterator[Expr]:
+def _distinct(expr: Expr) -> Iterable[Expr]:
     # By identity: expressions share parts, which the renderer computes once.
-    yielded_ids: set[int] = set()
+    parts: dict[int, Expr] = {}
     pending = [expr]
     while pending:
         part = pending.pop()
-        if id(part) not in yielded_ids:
-            yielded_ids.add(id(part))
-            yield part
+        if id(part) not in parts:
+            parts[id(part)] = part
             pending += operands(part)
+    return parts.values()
 
 
 def _cost_in_lanes(loop: For, lanes: int) -> float:
@@ -127,9 +136,9 @@ def _cost_in_lanes(loop: For, lanes: int) -> float:
 def _expression_in_lanes(expr: Expr, var: str, varying: frozenset[str], lanes: int) -> float:
     total = 0.0
     for part in _distinct(expr):
-        if isinstance(part, Load):
+        if type(part) is Load:
             total += access_cost(part.indices[0], var, varying, lanes)
-        elif isinstance(part, Op):
+        elif type(part) is Op:
             total += ROWS[part.name].instructions
     return total
 
@@ -158,10 +167,10 @@ def varying_names(loop: For) -> frozenset[str]:
     varying = {loop.var}
     for stmt in walk(loop.body):
         # A Var is assumed to vary, because the values assigned to it are not tracked.
-        if isinstance(stmt, Var):
+        if type(stmt) is Var:
             varying.add(stmt.name)
         # Lets come in order, so this also finds a Let that reads a varying one.
-        elif isinstance(stmt, Let) and reads_any(stmt.value, varying):
+        elif type(stmt) is Let and reads_any(stmt.value, varying):
             varying.add(stmt.name)
     return frozenset(varying)
 
@@ -169,14 +178,12 @@ def varying_names(loop: For) -> frozenset[str]:
 def reads_any(expr: Expr, names: Set[str]) -> bool:
     """Whether an expression depends on one of these names, through indices as well."""
     for part in walk_expr(expr):
-        match part:
-            case Local(name=name) if name in names:
+        if type(part) is Local:
+            if part.name in names:
                 return True
-            case Index(dim=dim) if mentions(dim, names):
-                return True
-            # Only the index matters: with the same index all lanes read the same element.
-            case Load(indices=(index, *_)) if mentions(index, names):
-                return True
+        # Of a load only the index matters: with the same index all lanes read the same element.
+        elif any([mentions(size, names) for size in expr_sizes(part)[:1]]):
+            return True
     return False
 
 

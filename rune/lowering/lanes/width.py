@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rune import dtypes
 from rune.lowering.kernel.expr import Cast, Const, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Let, Stmt
-from rune.lowering.kernel.rewrite import expressions, names_assigned, size_names, walk, walk_expr
+from rune.lowering.kernel.rewrite import expressions, size_names, vars_changed, walk, walk_expr
 from rune.lowering.lanes.choose import instructions, reads_any, trip_count
 
 # The most registers that one vector takes, where loops run inside lanes.
@@ -20,11 +20,12 @@ def lanes_of_register(code: KernelCode, vector_bytes: int) -> int:
 
     A number that all lanes share, such as the length of a loop, does not count.
     """
-    uniform = _uniform_names(code.body)
-    varying = (s for s in walk(code.body) if not (isinstance(s, Let) and s.name in uniform))
+    statements = [*walk(code.body)]
+    uniform = _uniform_names(statements)
+    varying = (s for s in statements if not (isinstance(s, Let) and s.name in uniform))
     parts = (part for s in varying for e in expressions(s) for part in walk_expr(e))
     widest = max([1, *(p.dtype.itemsize for p in code.params)])
-    for stmt in walk(code.body):
+    for stmt in statements:
         if isinstance(stmt, Alloc):
             widest = max(widest, stmt.dtype.itemsize)
     for dtype in {part.dtype for part in parts if isinstance(part, (Op, Cast, Const))}:
@@ -34,11 +35,15 @@ def lanes_of_register(code: KernelCode, vector_bytes: int) -> int:
     return max(2, vector_bytes // widest)
 
 
-def _uniform_names(body: Sequence[Stmt]) -> set[str]:
-    """The lengths of loops, and values that depend on no loop variable."""
-    varying = {s.var for s in walk(body) if isinstance(s, For)} | {*names_assigned(body)}
+def _uniform_names(statements: Sequence[Stmt]) -> set[str]:
+    """The lengths of loops, and values that depend on no loop variable.
+
+    statements: all of a kernel, each before those inside it
+    """
+    varying = {s.var for s in statements if isinstance(s, For)}
+    varying |= {name for s in statements for name in vars_changed(s)}
     lengths, uniform = set[str](), set[str]()
-    for stmt in walk(body):
+    for stmt in statements:
         if isinstance(stmt, For):
             lengths |= size_names(stmt.extent)
         elif isinstance(stmt, Let) and reads_any(stmt.value, varying):

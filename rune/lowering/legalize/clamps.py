@@ -15,7 +15,6 @@ Invariant: values stay the same. Cost: linear in the code.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from rune import dtypes
 from rune.lowering.codegen.target import Target
@@ -23,6 +22,7 @@ from rune.lowering.kernel.expr import Const, Expr, Local, Op, const
 from rune.lowering.kernel.nodes import KernelCode, Let, Var
 from rune.lowering.kernel.rewrite import map_exprs, walk
 from rune.lowering.passes import Pass
+from rune.records import replace
 
 
 def clamp_upwards_first(target: Target) -> Pass[KernelCode]:

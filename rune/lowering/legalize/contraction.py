@@ -9,12 +9,11 @@ Cost:      linear in the code.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Accumulate, KernelCode, Stmt, Store
 from rune.lowering.kernel.rewrite import Body, map_bodies
 from rune.lowering.passes import Pass
+from rune.records import replace
 
 
 def separate_products(target: Target) -> Pass[KernelCode]:

@@ -9,7 +9,6 @@ data in place.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +44,7 @@ from rune.ops.loop import LoopParams, loop, put_row
 from rune.ops.parts import PARTS
 from rune.ops.random import key_of_words, key_word
 from rune.ops.windows import dynamic_update_slice
+from rune.records import replace
 
 Params = Mapping[str, Any]
 BY_PARTS = {

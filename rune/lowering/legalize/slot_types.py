@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from rune.core.types import ArrayType
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.legalize.pairs import has_parts
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Step
+from rune.records import replace
 
 
 def outer_types(plan: Plan, program: Program) -> Plan:

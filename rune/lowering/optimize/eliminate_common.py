@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 
 from rune import dims
 from rune.dims import Dim, Size
@@ -39,7 +39,7 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.optimize.expression_keys import Key, Versions, versions_of
 from rune.lowering.passes import Pass
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 
 @dataclass(slots=True)
@@ -65,13 +65,9 @@ def _inside(table: _Table) -> Iterator[None]:
 
 # Constants, names and index expressions are as cheap as the local that would hold them.
 def _is_worth(expr: Expr) -> bool:
-    match expr:
-        case Op() | Load():
-            return True
-        case Cast(arg=arg):
-            return isinstance(arg, (Op, Load, Cast, Local))
-        case _:
-            return False
+    if type(expr) is Op or type(expr) is Load:
+        return True
+    return type(expr) is Cast and isinstance(expr.arg, (Op, Load, Cast, Local))
 
 
 def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
@@ -84,13 +80,14 @@ def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
         if not _is_worth(expr):
             return
         key = versions.key(expr)
-        if key in table:  # the operands of a repeated value are not used again
-            table[key].uses += 1
+        entry = table.get(key)
+        if entry is not None:  # the operands of a repeated value are not used again
+            entry.uses += 1
             return
         for inner in operands(expr):
             visit(inner)
-        table[key] = _Entry(1)
-        entries.append(table[key])
+        entry = table[key] = _Entry(1)
+        entries.append(entry)
 
     def body(statements: Body) -> None:
         for stmt in statements:

@@ -14,8 +14,6 @@ Cost:      linear in the code per round; rounds repeat while whole Vars or alloc
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rune.lowering.kernel.nodes import (
     Accumulate,
     Alloc,
@@ -45,6 +43,7 @@ from rune.lowering.kernel.rewrite import (
     with_bodies,
 )
 from rune.lowering.passes import Pass
+from rune.records import replace
 
 
 def eliminate_dead(code: KernelCode) -> KernelCode:

@@ -7,7 +7,7 @@ buffer that it reads has changed up to that place.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import field, replace
+from dataclasses import field
 
 from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Barrier, For, KernelCode, Stmt
@@ -20,7 +20,7 @@ from rune.lowering.kernel.rewrite import (
     size_names,
     vars_changed,
 )
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 # An expression at one place in the code: its number, and how often what it reads has changed.
 Key = tuple[int, tuple[tuple[str, int], ...]]
@@ -44,15 +44,14 @@ class Numbers:
         return entry[1]
 
     def _parts(self, expr: Expr) -> tuple[object, ...]:
-        match expr:
-            case Op(name=name, args=args, dtype=dtype):
-                return Op, name, dtype, *map(self.of, args)
-            case Cast(arg=arg, dtype=dtype):
-                return Cast, dtype, self.of(arg)
-            case Load(buffer=buffer, indices=indices, dtype=dtype, guard=guard) if guard is not None:
-                return Load, buffer, indices, dtype, self.of(guard)
-            case _:
-                return (expr,)
+        if type(expr) is Op:
+            return Op, expr.name, expr.dtype, *map(self.of, expr.args)
+        if type(expr) is Cast:
+            return Cast, expr.dtype, self.of(expr.arg)
+        if type(expr) is Load:
+            guard = None if expr.guard is None else self.of(expr.guard)
+            return Load, expr.buffer, expr.indices, expr.dtype, guard
+        return (expr,)
 
 
 _NOTHING: frozenset[str] = frozenset()
@@ -86,20 +85,20 @@ class Versions:
         entry = self.known.get(id(expr))
         if entry is None:
             names = self._names_read(expr)
-            entry = self.known[id(expr)] = (expr, tuple(sorted(names)) if names else ())
+            entry = self.known[id(expr)] = (expr, tuple(sorted(names)) if len(names) > 1 else tuple(names))
         return entry[1]
 
     def _names_read(self, expr: Expr) -> Collection[str]:
-        # By cases, since this runs twice per node and most nodes read nothing that changes.
-        match expr:
-            case Op(args=args):
-                return _NOTHING.union(*filter(None, map(self.read_by, args)))
-            case Cast(arg=arg):
-                return self.read_by(arg)
-            case Local(name=name):
-                return frozenset((name,)) if name in self.numbers else _NOTHING
-            case Const():
-                return _NOTHING
+        # By cases, since most nodes read nothing that changes.
+        if type(expr) is Op:
+            inner = [names for names in map(self.read_by, expr.args) if names]
+            return inner[0] if len(inner) == 1 else _NOTHING.union(*inner)
+        if type(expr) is Cast:
+            return self.read_by(expr.arg)
+        if type(expr) is Local:
+            return (expr.name,) if expr.name in self.numbers else ()
+        if type(expr) is Const:
+            return ()
         names = {n for size in expr_sizes(expr) for n in size_names(size)}
         if isinstance(expr, Load):
             names.add(expr.buffer)

@@ -16,7 +16,6 @@ Cost:      linear in the code times the depth of its loops.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from rune import dims
 from rune.dims import Size
@@ -40,7 +39,7 @@ from rune.lowering.kernel.rewrite import (
     with_operands,
 )
 from rune.lowering.passes import Pass
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 
 @dataclass(slots=True)

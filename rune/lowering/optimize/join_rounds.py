@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import replace
 
 from rune import dims
 from rune.dims import Size
@@ -60,6 +59,7 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.optimize.unroll import round_at
 from rune.lowering.passes import Pass
+from rune.records import replace
 
 APART = 4  # rounds in one where no neighbours are: what they change is kept apart less often
 MOST_STATEMENTS, MOST_ACCESSES = 768, 320  # of a joined round: more take long to compile

@@ -18,7 +18,6 @@ Cost:      linear in the code; a loop becomes at most SHORT copies.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, For, KernelCode, Kind, Let, Stmt, Store
@@ -40,6 +39,7 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.optimize.unroll import copy_of_round
 from rune.lowering.passes import Pass
+from rune.records import replace
 
 SHORT = 4  # elements
 

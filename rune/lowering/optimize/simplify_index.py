@@ -15,7 +15,7 @@ Cost:      linear in the code, with the memoised comparisons of rune.dims.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.passes import Pass
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 _TRUE, _FALSE = const(True, dtypes.bool_), const(False, dtypes.bool_)
 # None where the bounds leave it open.

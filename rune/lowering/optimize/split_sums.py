@@ -14,7 +14,6 @@ Cost:      linear in the code.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from rune.lowering.build.heuristics import choices
 from rune.lowering.codegen.target import Target
@@ -23,7 +22,7 @@ from rune.lowering.kernel.expr import Local
 from rune.lowering.kernel.nodes import Accumulate, KernelCode, Stmt, Var
 from rune.lowering.kernel.rewrite import Body, all_names, map_bodies, names_assigned, names_used, reserve, unique_names
 from rune.lowering.passes import Pass
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 LEAST_ADDITIONS = 4  # to each of the sums
 

@@ -22,7 +22,6 @@ Not done:  running sums, whose every value is a result; loops that the threads o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -44,6 +43,7 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.kernelize import cost
 from rune.lowering.passes import Pass
+from rune.records import replace
 
 # An f64 counts to 2**53 before a one is lost, which no loop reaches.
 NARROW = dtypes.FLOATING - {dtypes.f64}

@@ -16,8 +16,6 @@ Cost:      linear in the code that comes out.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rune.dims import Size, symbols
 from rune.lowering.kernel.expr import Index, Op
 from rune.lowering.kernel.nodes import For, KernelCode, Kind, Stmt
@@ -35,6 +33,7 @@ from rune.lowering.kernel.rewrite import (
     walk_expr,
 )
 from rune.lowering.passes import Pass
+from rune.records import replace
 
 LIMIT = 2048  # statements
 SHORT = 4  # rounds

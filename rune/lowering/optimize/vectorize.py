@@ -14,8 +14,6 @@ Cost:      linear in the code.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from rune import dims
@@ -26,7 +24,7 @@ from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, If, KernelCode, Kind, MatrixProduct, Stmt, Store
 from rune.lowering.kernel.rewrite import Body, expressions, map_bodies, names_bound, unique_names, walk, walk_expr
 from rune.lowering.passes import Pass
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ Invariant: every value keeps its bits.  Cost: linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from rune.core.types import ArrayType
 from rune.lowering.passes import Pass
 from rune.lowering.scalar.table import OPERATIONS
 from rune.ops.family import broadcast
+from rune.records import replace
 
 ELEMENTWISE = (Scalar, Convert, Bitcast)
 

@@ -14,7 +14,6 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rune.core.lower import Contraction, Cumulative, Reduction, Scalar, Scatter
 from rune.core.program import Atom, Equation, Program, Var
@@ -22,6 +21,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.passes import Pass
 from rune.ops.branch import is_control
 from rune.ops.loop import LoopParams, loop
+from rune.records import replace
 
 COSTLY = 6  # the cost of a scalar operation from which it is hoisted
 _COSTLY_FORMS = (Reduction, Contraction, Cumulative, Scatter)

@@ -12,7 +12,6 @@ Invariant: every value keeps its bits.  Cost: linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from rune.core.lower import Bitcast, Convert, Scalar
 from rune.core.program import Atom, Equation, Program, Var
@@ -21,6 +20,7 @@ from rune.dims import product
 from rune.lowering.passes import Pass
 from rune.lowering.simplify.fold_constants import type_of_result
 from rune.ops.family import broadcast
+from rune.records import replace
 
 ELEMENTWISE = (Scalar, Convert, Bitcast)
 Spread = tuple[Shape, Shape, tuple[int, ...]]  # from one shape to another, along axes

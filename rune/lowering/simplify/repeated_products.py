@@ -16,7 +16,6 @@ Invariant: every value is a sum of the same products.  Cost: linear in the numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from rune.core.program import Atom, Equation, Program, Var, replace_equations
 from rune.lowering.passes import Pass
@@ -26,6 +25,7 @@ from rune.ops.family import broadcast
 from rune.ops.memory import in_memory
 from rune.ops.movement import pad, reverse, slice_, transpose
 from rune.ops.sliding import shear
+from rune.records import replace
 
 Axes = frozenset[int]
 NONE: Axes = frozenset()

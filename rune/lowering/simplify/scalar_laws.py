@@ -8,7 +8,6 @@ integers and booleans may use every law of their ring.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from rune.core.program import Atom, Equation, Literal, Var
 from rune.core.types import ArrayType
 from rune.ops import arithmetic as ops
 from rune.ops.family import broadcast
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 EXACT = dtypes.INTEGER | {dtypes.bool_}
 

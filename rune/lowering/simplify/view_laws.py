@@ -7,7 +7,6 @@ they disappear for good, and more equations become equal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from rune.core.lower import Reduction
 from rune.core.primitive import Primitive
@@ -16,6 +15,7 @@ from rune.core.types import Shape
 from rune.lowering.simplify.scalar_laws import Answer, Law, Site
 from rune.ops.family import broadcast, reshape
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
+from rune.records import replace
 
 
 def _with(site: Site, inner: Equation, **params: object) -> Equation:

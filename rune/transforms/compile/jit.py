@@ -221,7 +221,7 @@ class Jitted(Generic[P, R]):
     def _describe(self, trace: Traced, leaves: Sequence[Operand], args: tuple, kwargs: Mapping[str, object]) -> None:
         """Let native code make calls like this one from now on, if it can."""
         run_info = self._ran(trace) if is_evaluating() else None
-        if run_info is None:
+        if run_info is None or late_modules.native_calls().is_waiting(run_info[0]):
             return
         # Static values that are new objects in every call would make a new kind for each call.
         if self.symbolic is None and trace.descriptions >= DESCRIPTIONS:

@@ -53,6 +53,11 @@ class _Indescribable(Exception):
     """Something that native calls do not support."""
 
 
+def is_waiting(executable: object) -> bool:
+    """Whether native code may make the calls of an executable later, once they are worth it."""
+    return isinstance(executable, cpu.CpuExecutable) and executable.is_waiting
+
+
 def described(
     args: Sequence[object],
     kwargs: Mapping[str, object],

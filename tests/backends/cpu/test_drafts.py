@@ -110,6 +110,23 @@ def test_code_is_made_with_effort_when_native_code_is_to_make_the_calls():
     assert efforts == [conventions.HURRY, conventions.EFFORT, conventions.EFFORT]
 
 
+def test_a_draft_whose_better_code_would_take_long_makes_many_calls_before_that(monkeypatch):
+    f, x = rune.jit(lambda x: [rnp.sin(x) + 1, x.sum()]), rnp.asarray(X)
+    monkeypatch.setattr(conventions, "BYTE", 1.0)
+
+    def effort() -> int:
+        y, total = f(x)
+        np.testing.assert_allclose(y, np.sin(X) + 1, atol=1e-6)
+        np.testing.assert_allclose(total, X.sum(dtype=np.float64), atol=1e-3)
+        return f.traced(x).on_cpu.code.effort  # type: ignore[union-attr]
+
+    assert [effort() for _ in range(7)] == [conventions.HURRY] * 7
+
+    seconds = iter(range(0, 10**9, 10**7))  # of each call that is measured from now on
+    monkeypatch.setattr(drafts, "perf_counter", seconds.__next__)
+    assert [effort() for _ in range(3)] == [conventions.EFFORT] * 3
+
+
 def test_code_is_made_with_effort_when_calls_by_python_have_taken_long(monkeypatch):
     executable = draft_of(lambda x: rnp.sin(x), X)
     seconds = iter(range(100))
@@ -135,8 +152,8 @@ def many_steps(x: Array) -> Array:
 
 
 def counting(x: Array) -> Array:
-    """Inner loops that data end, in a loop."""
-    return rune.while_loop(lambda x: x.sum() > 1, lambda x: halving(x / 2), x)
+    """Inner loops that data end, in a long loop."""
+    return rune.fori_loop(0, 10_000, lambda _, x: halving(x / 2), x)
 
 
 def telling(x: Array) -> Array:
@@ -233,7 +250,7 @@ def steps_of_a_draft(executable: DraftExecutable) -> int:
     """After how many steps the loop gives up."""
     (loop,) = (step for step in executable.plan.steps if isinstance(step, Loop))
     host = executable._host
-    return costs.steps_of_draft(loop, plan.render_kernels(executable.plan, host), host.machine)
+    return costs.rounds_of_draft(loop, plan.render_kernels(executable.plan, host), host.machine)
 
 
 def test_a_short_loop_that_data_end_runs_in_the_draft():
@@ -254,6 +271,58 @@ def test_a_long_loop_is_restarted_by_the_final_code(more: int):
 
     assert executable.is_draft == (more < 0)
     assert (count, y.tolist()) == (n, expected_power(n, START).tolist())
+
+
+def powers_in_turn(rounds: int, n: Array, x: Array) -> tuple[Array, Array]:
+    """In each of so many rounds n steps, and then one more for the next round."""
+    return rune.fori_loop(0, rounds, lambda _, s: (s[0] + 1, powers(*s)[1]), (n, x))
+
+
+def total_of(rounds: int, n: int) -> int:
+    """The steps of all rounds."""
+    return sum(max(0, n + k) for k in range(rounds))
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 7])
+@pytest.mark.parametrize("more", [-1, 0, 1, 977])
+def test_a_loop_that_data_end_inside_another_loop_has_a_share_of_its_steps(rounds: int, more: int):
+    executable = draft_of(partial(powers_in_turn, rounds), SEVEN, START)
+    assert executable.is_draft
+    (outer,) = (step for step in executable.plan.steps if isinstance(step, Loop))
+    (inner,) = (step for step in outer.body.steps if isinstance(step, Loop))
+    host, kernels = executable._host, plan.render_kernels(executable.plan, executable._host)
+    n = costs.rounds_of_draft(inner, kernels, host.machine, rounds) + more - (rounds - 1)
+
+    last, y = executable([np.array(n, np.int32), START])
+
+    assert executable.is_draft == (more < 0)
+    assert (last, y.tolist()) == (n + rounds, expected_power(total_of(rounds, n), START).tolist())
+
+
+def test_a_loop_that_data_end_inside_one_of_its_kind_gives_up_too():
+    def function(n: Array, x: Array) -> tuple[Array, Array]:
+        return rune.while_loop(lambda s: s[0] > 0, lambda s: (s[0] - 1, powers(*s)[1]), (n, x))
+
+    executable = draft_of(function, SEVEN, START)
+    answers = []
+    for n in (0, 1, 7, 40, 3001):
+        answers.append((executable.is_draft, executable([np.array(n, np.int32), START])[1].tolist()))
+
+    assert [is_draft for is_draft, _ in answers[:4]] == [True] * 4
+    assert not executable.is_draft
+    assert [y for _, y in answers] == [expected_power(n * (n + 1) // 2, START).tolist() for n in (0, 1, 7, 40, 3001)]
+
+
+def test_a_plan_whose_draft_would_never_run_has_none():
+    program = rune.make_program(partial(powers_in_turn, 3))(rnp.int32(7), rnp.asarray(START))
+    executable, x = compiled(program, device_for(None), (1,)), START.copy()
+
+    _, y = executable([np.array(5, np.int32), x], (1,))
+
+    assert isinstance(executable, DraftExecutable)
+    assert not executable.is_draft
+    assert y is x
+    assert y.tolist() == expected_power(total_of(3, 5), START).tolist()
 
 
 def test_a_loop_in_a_branch_and_after_many_steps_gives_up_too():

@@ -7,7 +7,6 @@ vector, summed up by halves when the loop ends: the order depends on the target 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial, reduce
 from typing import Protocol
 
@@ -26,7 +25,7 @@ from rune.lowering.kernel.nodes import Alloc, Barrier, For, If, Kind, Store
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import updated
 from rune.lowering.lanes.rounds import Rounds, Sum, rounds_of
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 # Per kernel, on the stack of the thread that runs it.
 MAX_SCRATCH_BYTES = 1 << 20
@@ -61,16 +60,15 @@ class Body(StatementWalk, Values):
 
     def let(self, name: str, value: Expr) -> None:
         """Bind a value; an integer may appear in indices from here on."""
-        bound = self.value(value)
-        self.env = replace(self.env, locals={**self.env.locals, name: bound})
-        if value.dtype not in dtypes.INTEGER:
-            return
-        # Index arithmetic is i64 whatever dtype the Let has.
-        self.env = self.env.at({name: llvm_scalar.convert(bound, value.dtype, dtypes.i64)})
-        # From here on an index that mentions it varies by lane.
-        if bound.lanes and self.env.lanes:
-            lanes = replace(self.env.lanes, varying=self.env.lanes.varying | {name})
-            self.env = replace(self.env, lanes=lanes)
+        bound, env = self.value(value), self.env
+        symbols, lanes = env.symbols, env.lanes
+        if value.dtype in dtypes.INTEGER:
+            # Index arithmetic is i64 whatever dtype the Let has.
+            symbols = {**symbols, name: llvm_scalar.convert(bound, value.dtype, dtypes.i64)}
+            # From here on an index that mentions it varies by lane.
+            if bound.lanes and lanes:
+                lanes = replace(lanes, varying=lanes.varying | {name})
+        self.env = replace(env, locals={**env.locals, name: bound}, symbols=symbols, lanes=lanes)
 
     def var(self, name: str, init: Expr) -> None:
         """Declare a mutable scalar; in lanes, one for each."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from rune.lowering.codegen.walk import ExpressionWalk
 from rune.lowering.kernel.expr import Const, Expr, Load, Op
 from rune.lowering.kernel.rewrite import mentions
 from rune.lowering.lanes.choose import step_of
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
