@@ -12,6 +12,7 @@ Invariant: never wrong and never refused: what neighbours cannot send for less i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -29,17 +30,33 @@ from rune.core.values import Value
 from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, slice_
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
+from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.block import Block, Computed, Outside
 from rune.transforms.sharding.border_rules import Step, constant_starts, has_rule, reduced_spans, size_of
 from rune.transforms.sharding.letters import letters_beside_indices
 from rune.transforms.sharding.reshard import uncut
-from rune.transforms.sharding.spans import Span, Spans, bytes_to_all, covering, exchanged, is_exchanged, joined, part_of
+from rune.transforms.sharding.spans import (
+    Span,
+    Spans,
+    bytes_to_all,
+    covering,
+    devices_of,
+    even_span,
+    exchanged,
+    is_exchanged,
+    joined,
+    part_of,
+    sent,
+)
 
 if TYPE_CHECKING:
     from rune.transforms.sharding.localize import Localize
 
 _KINDS = Scalar | Convert | Bitcast | Parts | View | Reduction | Contraction | Cumulative
+# Each element of a result is of one element of each operand, unless a contraction has sums.
+_OF_ELEMENTS = Scalar | Convert | Bitcast | View | Contraction
+MOST_LINKS = 8  # as many as between the products of a convolution's gradient and its windows
 
 
 def bordered(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Block | None:
@@ -92,7 +109,7 @@ def _ring(local: Localize, step: Step, args: Sequence[Value]) -> Block | None:
     array, start, _ = parts[0]
     if array is None or any(a is not array for a, *_ in parts):
         return None
-    if array.type.is_symbolic or not _is_by_single_axes(array):
+    if array.type.is_symbolic:
         return None
     size, source = size_of(array.type, axis), _spans(local, array)[axis]
     if any((low - high) % size for (*_, high), (_, low, _) in pairwise(parts)):
@@ -115,9 +132,9 @@ def _part(local: Localize, value: Value, axis: int) -> tuple[Block | None, int, 
     """The array of which a value is a part along one axis, and the bounds of the part."""
     if not local.owns(value):
         return None, 0, 0
-    if not isinstance(value.source, Computed) or value.source.primitive is not slice_:
+    if value.operation is None or value.operation.primitive is not slice_:
         return value, 0, size_of(value.type, axis)
-    (array,), params = value.source.args, value.source.params
+    (array,), params = value.operation.args, value.operation.params
     sides = zip(params["start"], params["limit"], params["stride"], type_of(array).shape, strict=True)
     is_part = all(side == (0, side[3], 1, side[3]) for n, side in enumerate(sides) if n != axis)
     if not local.owns(array) or params["stride"][axis] != 1 or not is_part:
@@ -144,8 +161,6 @@ def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: 
     # Indices are of 32 bits, also those behind an axis.
     if not all(0 < size_of(t, axis) < 2**30 for t in (*types, result) for axis in range(t.ndim)):
         return None
-    if not all(_is_by_single_axes(a) for a in args if local.owns(a)):
-        return None
     letters = letters_beside_indices(primitive, types, params)
     if letters is None:
         return None
@@ -155,11 +170,6 @@ def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: 
     if starts is None:
         return None
     return Step(primitive, params, types, starts, result, [_spans(local, a) for a in args], letters, local.region)
-
-
-def _is_by_single_axes(block: Block) -> bool:
-    """Whether each axis is split along one axis of the mesh, as ppermute sends."""
-    return all(len(names) <= 1 for names in block.layout)
 
 
 def _constant(value: Value) -> int | None:
@@ -189,25 +199,30 @@ def _spans(local: Localize, value: Value) -> Spans:
 
 
 def _equal_parts(local: Localize, type: ArrayType, axis: int, names: tuple[Name, ...]) -> Span | None:
-    if not names:
-        return None
-    share = size_of(type, axis) // local.region.size(names)
-    return Span(names[0], share, 0, share)
+    return even_span(names, size_of(type, axis), local.region) if names else None
 
 
 def _block(local: Localize, operation: Computed, type: ArrayType, value: Value, target: Spans) -> Block:
     """The block of a result of which the devices have these spans."""
     region, args = local.region, operation.args
-    is_even = [s is not None and s.is_even(size_of(type, axis), region) for axis, s in enumerate(target)]
-    layout = tuple((s.name,) if s and even else () for s, even in zip(target, is_even, strict=True))
-    if not any(s and not even for s, even in zip(target, is_even, strict=True)):
-        return Block(local, value, type, layout)
+    layout = tuple(_names_of_parts(local, s, size_of(type, axis)) for axis, s in enumerate(target))
+    if all(s is None or s.is_even(size_of(type, axis), region) for axis, s in enumerate(target)):
+        return Block(local, value, type, layout, operation=operation)
     joined_bytes = bytes_to_all(type, target, region)
+    if all(names for s, names in zip(target, layout, strict=True) if s):
+        return Block(local, value, type, layout, None, target, joined_bytes, operation)
     remade_bytes = sum(_bytes_to_all(local, a) for a in {id(a): a for a in args if local.owns(a)}.values())
     # What was only moved costs nothing to move again, and its operand may have been gathered.
     if remade_bytes < joined_bytes or (remade_bytes == joined_bytes and isinstance(operation.primitive.lower, View)):
         return Block(local, value, type, uncut(type.ndim), operation, target, remade_bytes)
-    return Block(local, value, type, layout, None, target, joined_bytes)
+    return Block(local, value, type, layout, None, target, joined_bytes, operation)
+
+
+def _names_of_parts(local: Localize, span: Span | None, size: int) -> tuple[Name, ...]:
+    """The mesh axes that split an axis in equal parts, if devices can exchange a span for these."""
+    if span is None or size % devices_of(span, local.region):
+        return ()
+    return span.names if is_exchanged(span, even_span(span.names, size, local.region), local.region) else ()
 
 
 def _bytes_to_all(local: Localize, block: Block) -> float:
@@ -218,7 +233,65 @@ def _bytes_to_all(local: Localize, block: Block) -> float:
     return local.operand(block).often * total
 
 
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """An operation of which one operand is split, and the spans of its result.
+
+    number: of that operand
+    """
+
+    step: Step
+    args: Sequence[Value]
+    number: int
+    target: Spans
+
+    @property
+    def operand(self) -> tuple[Value, Spans]:
+        """The operand that is split, and its spans for the result."""
+        return self.args[self.number], self.step.operands(self.target)[self.number]
+
+
 def _window(local: Localize, value: Value, target: Spans) -> Value:
+    """The elements of a value by these spans: exchanged, or computed from fewer that are."""
+    links: list[_Link] = []
+    count, elements = 0, _sent_elements(local, value, target)
+    source, needed = value, target
+    while len(links) < MOST_LINKS and elements and (link := _link(local, source, needed)) is not None:
+        links.append(link)
+        source, needed = link.operand
+        fewer = _sent_elements(local, source, needed)
+        if 2 * fewer <= elements:
+            count, elements = len(links), fewer
+    result = _from_devices(local, *(links[count - 1].operand if count else (value, target)))
+    for link in reversed(links[:count]):
+        sides = enumerate(zip(link.args, link.step.operands(link.target), strict=True))
+        operands = [result if n == link.number else _window(local, *side) for n, side in sides]
+        result = link.step.run(operands, link.target)
+    return result
+
+
+def _link(local: Localize, value: Value, target: Spans) -> _Link | None:
+    """The operation that computes a value for other spans; None if it would compute much again."""
+    operation = value.operation if local.owns(value) else None
+    if operation is None or operation.letters.reductions or not isinstance(operation.primitive.lower, _OF_ELEMENTS):
+        return None
+    pairs = [(a, b) for a, b in zip(_spans(local, value), target, strict=True) if a and b]
+    splitting = [n for n, a in enumerate(operation.args) if any(_spans(local, a))]
+    if len(splitting) != 1 or any((a.names, a.share) != (b.names, b.share) for a, b in pairs):
+        return None
+    step = _step(local, operation.primitive, operation.args, operation.params)
+    return step and _Link(step, operation.args, splitting[0], target)
+
+
+def _sent_elements(local: Localize, value: Value, target: Spans) -> float:
+    """How many elements a device sends so that each has those of the target."""
+    spans, type = _spans(local, value), type_of(value)
+    sizes = [span.share if span else size_of(type, axis) for axis, span in enumerate(spans)]
+    shares = (sent(a, b, local.region) / a.share for a, b in zip(spans, target, strict=True) if a)
+    return math.prod(sizes) * sum(shares)
+
+
+def _from_devices(local: Localize, value: Value, target: Spans) -> Value:
     """The elements of a value by these spans, from those that the devices have."""
     if not any(target):
         return local.everything(value)
@@ -251,10 +324,15 @@ def _with_whole_axes(local: Localize, value: Value, near: Sequence[bool]) -> Val
 
 
 def settled(block: Block, local: Localize) -> Value:
-    """A block that has spans, in its layout: whole along axes that are not in equal parts."""
+    """A block that has spans, in its layout: in equal parts of axes, or whole along them."""
     if isinstance(block.source, Outside):
         interpreter = block.source.interpreter
         assert interpreter.parent is not None
         with use(interpreter.parent):
             return interpreter.at(block.source.block, block.layout)
-    return _with_whole_axes(local, block, [bool(names) for names in block.layout])
+    part = _with_whole_axes(local, block, [bool(names) for names in block.layout])
+    for axis, (span, names) in enumerate(zip(block.spans, block.layout, strict=True)):
+        if span is not None and names:
+            parts = even_span(names, size_of(block.type, axis), local.region)
+            part = exchanged(part, axis, span, parts, local.region)
+    return part

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rune.array import CPU, Array, committed_to, put
+from rune.core.axes import own_axis
 from rune.core.interpreter import type_of
 from rune.core.primitive import Direct
 from rune.core.types import ArrayType, Shape
@@ -44,9 +45,10 @@ def _run(x: Value, *, sharding: NamedSharding) -> Array:
 
 
 def _batch(batched: Sequence[bool], size: Size, x: Value, *, sharding: NamedSharding) -> tuple[Array, bool]:
-    # Lanes lead, and are not split.
-    lane_sharding = NamedSharding(sharding.mesh, PartitionSpec(None, *sharding.spec))
-    return sharding_constraint(x, sharding=lane_sharding), batched[0]
+    axis = own_axis()
+    # Lanes lead, and are not split unless vmap was asked to.
+    spec = PartitionSpec(axis.split if axis is not None and axis.split else None, *sharding.spec)
+    return sharding_constraint(x, sharding=NamedSharding(sharding.mesh, spec)), batched[0]
 
 
 sharding_constraint: Direct = Direct(

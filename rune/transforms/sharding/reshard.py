@@ -82,6 +82,14 @@ def _common(a: Sequence[Name], b: Sequence[Name]) -> int:
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
+def device_number(names: Sequence[Name], mesh: Mesh, dtype: np.dtype) -> Value:
+    """The number of this device along mesh axes, the first outermost."""
+    number, *others = (ops.convert(ops.axis_index(axis_name=name), dtype=dtype, weak=False) for name in names)
+    for name, place in zip(names[1:], others, strict=True):
+        number = ops.add(ops.mul(number, size_value(mesh.shape[name], dtype)), place)
+    return number
+
+
 def gathered(block: Value, axis: int, name: Name, devices: Size) -> Array:
     """The blocks of all devices of a mesh axis, side by side."""
     blocks = ops.all_gather(block, axis=axis, lanes=devices, axis_name=name)
