@@ -28,7 +28,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.ops.indexing import gather
-from rune.ops.movement import concatenate, slice_
+from rune.ops.movement import concatenate, pad, slice_
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
 from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
@@ -275,9 +275,10 @@ def _link(local: Localize, value: Value, target: Spans) -> _Link | None:
     operation = value.operation if local.owns(value) else None
     if operation is None or operation.letters.reductions or not isinstance(operation.primitive.lower, _OF_ELEMENTS):
         return None
-    pairs = [(a, b) for a, b in zip(_spans(local, value), target, strict=True) if a and b]
     splitting = [n for n, a in enumerate(operation.args) if any(_spans(local, a))]
-    if len(splitting) != 1 or any((a.names, a.share) != (b.names, b.share) for a, b in pairs):
+    gaps = operation.params["interior"] if operation.primitive is pad else (0,) * len(target)
+    # Each device needs as many elements of an operand, unless its share of them would be a part.
+    if len(splitting) != 1 or any(span.share % (gap + 1) for span, gap in zip(target, gaps, strict=True) if span):
         return None
     step = _step(local, operation.primitive, operation.args, operation.params)
     return step and _Link(step, operation.args, splitting[0], target)
