@@ -186,8 +186,13 @@ def _is_along_cut(step: Step) -> bool:
 
 def _is_most(step: Step, target: Spans) -> bool:
     """Whether a slice has so much of each axis that a sum of its elements would send no less."""
-    sides = zip(step.spans[0], target, step.types[0].shape, step.result.shape, step.params["stride"], strict=True)
-    return all(b is not None and 2 * n * stride >= size for a, b, size, n, stride in sides if a)
+    (needed,) = step.operands(target)
+    sides = zip(step.spans[0], needed, step.types[0].shape, step.result.shape, step.params["stride"], strict=True)
+    return all(
+        b is not None and 2 * n * stride >= size and sent(a, b, step.region) <= 2 * n
+        for a, b, size, n, stride in sides
+        if a and isinstance(n, int)
+    )
 
 
 def _spans(local: Localize, value: Value) -> Spans:

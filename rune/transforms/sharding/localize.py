@@ -232,7 +232,8 @@ class Localize(Interpreter):
         primitive, letters = operation.primitive, operation.letters
         (type, layout), inner = results[0], within(letters, cuts)
         inner_layout = tuple(inner.get(letter, ()) for letter in letters.results[0])
-        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(inner_layout)))
+        indexed = indexed_cut(letters, cuts)
+        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(inner_layout)), indexed)
         layouts = operand_layouts(letters, cuts)
         operands = [self.at(a, layout) for a, layout in zip(operation.args, layouts, strict=True)]
         reductions = [(unite, name) for letter, unite in letters.reductions.items() for name in cuts.get(letter, ())]
@@ -240,7 +241,6 @@ class Localize(Interpreter):
         start = operands[0] if reductions and primitive is scatter_add else None
         if start is not None:
             operands[0] = zeros_like(start)
-        indexed = indexed_cut(letters, cuts)
         if indexed:
             by_index = ByIndex(primitive, type_of(operation.args[0]), indexed, self.region)
             finish = functools.partial(resharded, mesh=self.region.mesh, source=inner_layout, target=layout)
