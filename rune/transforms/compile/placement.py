@@ -167,7 +167,8 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
 
 def constrained(value: Value, sharding: NamedSharding) -> Value:
     """A traced value laid out by a sharding, whose spec need not name axes that are whole."""
-    shortest_spec = spec_of(layout_of(sharding.spec, type_of(value).ndim))
+    spec, ndim = sharding.spec, type_of(value).ndim
+    shortest_spec = spec if any(map(spec.is_open, range(ndim))) else spec_of(layout_of(spec, ndim))
     return sharding_constraint(value, sharding=NamedSharding(sharding.mesh, shortest_spec))
 
 
@@ -203,6 +204,9 @@ def _put(value: Value, where: Where | None, constrain: Callable[[Value, NamedSha
         return value
     if where is None:
         return value if isinstance(value, Tracer) else array_of(value)
+    # What a spec leaves open stays as the value is split.
+    if isinstance(where, NamedSharding) and where.spec.settled() is not where.spec:
+        return constrain(value, where)
     # A traced value moves when the program runs, so the move is an equation.
     if not isinstance(value, Tracer):
         return put_at(array_of(value), place_of(where))
@@ -218,7 +222,7 @@ def _device(where: Where) -> Device:
 def place_of(where: Where) -> Place:
     """The place of arrays that the user moves there; they are committed to it."""
     if isinstance(where, NamedSharding):
-        return committed_to(spread(where))
+        return committed_to(spread(NamedSharding(where.mesh, where.spec.settled())))
     return committed_to(on(_device(where)))
 
 

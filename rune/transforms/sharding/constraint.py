@@ -17,9 +17,10 @@ from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.dims import Size
 from rune.sharding import NamedSharding, PartitionSpec
-from rune.sharding.memory import spread
+from rune.sharding.memory import Spread, spread
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.moves import put_at
+from rune.transforms.sharding.reshard import constrained_layout, layout_of, spec_of, uncut
 
 
 def fitted(sharding: NamedSharding, shape: Shape) -> NamedSharding:
@@ -41,13 +42,20 @@ def _type_rule(x: ArrayType, *, sharding: NamedSharding) -> ArrayType:
 def _run(x: Value, *, sharding: NamedSharding) -> Array:
     type = type_of(x)
     array = x if isinstance(x, Array) else put(np.asarray(x, type.dtype), type, CPU)
-    return put_at(array, committed_to(spread(sharding)))
+    source = array.place.device
+    is_there = isinstance(source, Spread) and source.sharding.mesh == sharding.mesh
+    layout = layout_of(source.sharding.spec, type.ndim) if is_there else uncut(type.ndim)
+    spec = sharding.spec
+    if any(map(spec.is_open, range(type.ndim))):
+        spec = spec_of(constrained_layout(spec, layout))
+    return put_at(array, committed_to(spread(sharding.update(spec=spec))))
 
 
 def _batch(batched: Sequence[bool], size: Size, x: Value, *, sharding: NamedSharding) -> tuple[Array, bool]:
     axis = own_axis()
-    # Lanes lead, and are not split unless vmap was asked to.
-    spec = PartitionSpec(axis.split if axis is not None and axis.split else None, *sharding.spec)
+    # Lanes lead, and stay as they are split already unless vmap says how.
+    lanes = axis.split if axis is not None and axis.split else PartitionSpec.UNCONSTRAINED
+    spec = PartitionSpec(lanes, *sharding.spec)
     return sharding_constraint(x, sharding=NamedSharding(sharding.mesh, spec)), batched[0]
 
 

@@ -54,7 +54,15 @@ from rune.transforms.sharding.cuts import (
 )
 from rune.transforms.sharding.letters import letters_beside_indices, letters_of
 from rune.transforms.sharding.loops import local_loop
-from rune.transforms.sharding.reshard import Layout, cuts_further, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.reshard import (
+    Layout,
+    constrained_layout,
+    cuts_further,
+    layout_of,
+    resharded,
+    spec_of,
+    uncut,
+)
 from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
@@ -211,7 +219,7 @@ class Localize(Interpreter):
     def _laid_out(self, value: Value, sharding: NamedSharding) -> Block:
         _require_same(sharding.mesh, self.region.mesh)
         type = type_of(value)
-        layout = layout_of(sharding.spec, type.ndim)
+        layout = constrained_layout(sharding.spec, self.layout(value))
         return Block(self, self.at(value, layout), type, layout)
 
     def _by_letters(self, operation: Computed) -> list[Block]:
@@ -340,5 +348,5 @@ def _operand_specs(equation: Equation) -> Specs:
     if body_of(equation.primitive, equation.operands, equation.params) is not None:
         return equation.params["in_specs"]
     if equation.primitive is sharding_constraint:
-        return (equation.params["sharding"].spec,)
+        return (equation.params["sharding"].spec.settled(),)
     return (PartitionSpec(),) * len(equation.operands)

@@ -30,6 +30,14 @@ def layout_of(spec: PartitionSpec, ndim: int) -> Layout:
     return tuple(spec.names(axis) for axis in range(ndim))
 
 
+def constrained_layout(spec: PartitionSpec, layout: Layout) -> Layout:
+    """The layout by a spec; axes that it does not constrain stay as they are in another layout."""
+    names = set(spec.all_names())
+    return tuple(
+        at if spec.is_open(axis) and names.isdisjoint(at) else spec.names(axis) for axis, at in enumerate(layout)
+    )
+
+
 def uncut(ndim: int) -> Layout:
     """The layout of an array that every device has whole."""
     return ((),) * ndim
