@@ -28,9 +28,11 @@ from rune.sharding.context import on_devices
 from rune.sharding.layouts import Format
 from rune.sharding.memory import Spread, spread
 from rune.transforms.arguments import key_path
+from rune.transforms.compile.trace_cache import Traced
 from rune.transforms.compile.transfer import has_moves, to_device
 from rune.transforms.references import Ref
 from rune.transforms.sharding.constraint import sharding_constraint
+from rune.transforms.sharding.localize import meshes_within
 from rune.transforms.sharding.moves import put_at
 from rune.transforms.sharding.refusal import at, devices_of, restate, spread_prefix
 from rune.transforms.sharding.reshard import layout_of, spec_of
@@ -55,6 +57,34 @@ def placement(name: str, args: Sequence[Operand]) -> Place:
         raise _several_devices(name, committed_arrays)
     # A mesh of one device and that device itself: the mesh says more of the results.
     return next((a.place for a in committed_arrays if isinstance(a.place.device, Spread)), first)
+
+
+def constants_beside(args: Sequence[Value], trace: Traced) -> Sequence[Value]:
+    """The values that a function closes over, where it runs: constants follow, as in JAX."""
+    constants, copies = trace.captured, trace.constants
+    if not any(type(c) is Array and c.committed for c in constants):
+        return constants
+    committed_places = [a.place for a in args if type(a) is Array and a.committed]
+    meshes = [committed_to(spread(NamedSharding(mesh, PartitionSpec()))) for mesh in meshes_within(trace.program)]
+    # Without any of these the constants themselves say where the function runs.
+    place = next(iter((*committed_places, *meshes)), None)
+    if place is None:
+        return constants
+    if place not in copies:
+        copies[place] = [_following(c, place) for c in constants]
+    return copies[place]
+
+
+def _following(constant: Value, place: Place) -> Value:
+    if type(constant) is not Array or not constant.committed or devices_of(constant.place) == devices_of(place):
+        return constant
+    if not isinstance(place.device, Spread):
+        return put_at(constant, place)
+    mesh, source = place.device.sharding.mesh, constant.place.device
+    # On a mesh of the same axes it is split in the same way; on any other all devices have it.
+    is_alike = isinstance(source, Spread) and source.sharding.mesh.shape == mesh.shape
+    spec = source.sharding.spec if is_alike else PartitionSpec()
+    return put_at(constant, committed_to(spread(NamedSharding(mesh, spec))))
 
 
 def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
