@@ -3,7 +3,7 @@
     slice          y[i] = x[i * stride + start]
     pad            y[i] = x[(i - low) / (interior + 1)], or the value
     concatenate    y[i] = x[i - offset] of one of the operands
-    shear          y[i, k] = x[i * stride + k * dilation]
+    shear          y[i, k] = x[i * stride + k * dilation], by positions i or by elements k
     reverse        y[i] = x[n - 1 - i]
     dynamic_update_slice at constants: y[i] = u[i - start], or x[i]
 
@@ -72,7 +72,8 @@ class Step:
         axes = range(self.result.ndim)
         near = [self._fitting(axis, spans) for axis, spans in enumerate(_rule(self.primitive).results(self))]
         # A mesh axis can split only one axis of an array, so that their order decides.
-        targets = dict.fromkeys(self._target(near, [first, *axes]) for first in axes)
+        orders = [*([first, *axes] for first in axes), [*reversed(axes)]]
+        targets = dict.fromkeys(self._target(near, order) for order in orders)
         return min(targets, key=self._bytes_sent, default=())
 
     def _target(self, near: Sequence[Sequence[Span]], order: Sequence[int]) -> Spans:
@@ -298,29 +299,32 @@ def _update_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
 # --- shear --------------------------------------------------------------------------------------
 
 
-def _slides(step: Step) -> list[tuple[int, int]]:
-    """For each axis the stride of its windows, and how far they reach behind their start."""
-    slides, axes = [(1, 0)] * step.result.ndim, step.params["axes"]
-    sizes = [size_of(step.types[0], step.result.ndim - len(axes) + n) for n in range(len(axes))]
-    for axis, size, stride, dilation in zip(axes, sizes, step.params["strides"], step.params["dilations"], strict=True):
-        slides[axis] = stride, (size - 1) * dilation
-    return slides
+def _slides(step: Step) -> list[tuple[int, int, int, int]]:
+    """For each axis with windows: it, that of the elements of a window, stride and dilation."""
+    axes = step.params["axes"]
+    windows = range(step.result.ndim - len(axes), step.result.ndim)
+    return [*zip(axes, windows, step.params["strides"], step.params["dilations"], strict=True)]
 
 
 def _shear_results(step: Step) -> list[list[Span | None]]:
-    positions = step.result.ndim - len(step.params["axes"])
-    sides = enumerate(zip(step.spans[0], _slides(step), strict=True))
-    sliced = [
-        (_sliced(span, 0, stride, size_of(step.result, axis), step.region)) for axis, (span, (stride, _)) in sides
-    ]
-    return [[span] if axis < positions else [] for axis, span in enumerate(sliced)]
+    near = [[span] for span in step.spans[0]]
+    for axis, window, stride, _ in _slides(step):
+        span = step.spans[0][axis]
+        near[axis] = [_sliced(span, 0, stride, size_of(step.result, axis), step.region)]
+        # The devices may divide the elements of a long window in place of its positions.
+        near[window] = [span and even_span(span.names, size_of(step.result, window), step.region)]
+    return near
 
 
 def _shear_operands(step: Step, target: Spans) -> list[Spans]:
-    operand: list[Span | None] = []
-    for span, (stride, reach) in zip(target, _slides(step), strict=True):
-        before = _before_slice(span, 0, stride)
-        operand.append(before and replace(before, width=before.width + reach))
+    operand = [*target]
+    for axis, window, stride, dilation in _slides(step):
+        positions, elements = target[axis], target[window]
+        if positions is not None:
+            before, reach = _before_slice(positions, 0, stride), (size_of(step.result, window) - 1) * dilation
+        else:
+            before, reach = _before_slice(elements, 0, dilation), (size_of(step.result, axis) - 1) * stride
+        operand[axis] = before and replace(before, width=before.width + reach)
     return [tuple(operand)]
 
 

@@ -305,6 +305,24 @@ def test_convolutions_of_images_in_parts_are_those_on_one_device(spec: P, stride
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("size", "strides", "padding", "dilation"),
+    [(16, (1,), "SAME", (1,)), (40, (3,), "VALID", (1,)), (56, (1,), [(5, 0)], (2,)), (24, (2,), [(1, 3)], (3,))],
+    ids=["same", "every third", "causal", "far apart"],
+)
+def test_gradients_of_filters_are_those_on_one_device(size: int, strides: Any, padding: Any, dilation: Any):
+    x, filters = numbers(3, 2, size), numbers(2, 2, 3)
+
+    def loss(x: Any, filters: Any) -> Any:
+        return (lax.conv_general_dilated(x, filters, strides, padding, rhs_dilation=dilation) ** 2).sum()
+
+    for layout in (EIGHT, P(None, None, "x")), (GRID, P(None, "b", "a")), (GRID, P(None, None, ("a", "b"))):
+        for function in in_turn([rune.grad(loss, 1), rune.grad(loss, (0, 1))], size // 8, 2):
+            results, expected = rune.jit(function)(split(x, *layout), filters), function(x, filters)
+            for a, b in zip(rune.tree.leaves(results), rune.tree.leaves(expected), strict=True):
+                np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-4)
+
+
 def test_operations_outside_of_jit_have_borders():
     x = numbers(40)
     on_devices = split(x)
@@ -361,6 +379,23 @@ def test_borders_are_sent_and_not_the_array(function: Any, messages: dict[str, i
 def test_devices_along_two_axes_of_a_mesh_send_what_they_would_along_one(spec: P):
     for function in (heat, rune.grad(lambda x: (heat(x) ** 2).sum()), lambda x: rnp.pad(x[::3] - x[::-3], (0, 5))):
         assert sent(function, numbers(128), GRID, spec) == sent(function, numbers(128))
+
+
+def test_gradients_of_filters_are_sums_of_the_devices_parts():
+    def along_time(x: Any) -> Any:
+        def loss(k: Any) -> Any:
+            return (lax.conv_general_dilated(x, k, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")) ** 2).sum()
+
+        return rune.grad(loss)(numbers(5, 6, 6))
+
+    def of_images(x: Any) -> Any:
+        return rune.grad(lambda k: (lax.conv(x, k, (1, 1), "SAME") ** 2).sum())(numbers(4, 3, 3, 3))
+
+    # Borders of two elements on either side, for the result and for the gradient; and the gradient.
+    borders = 2 * 2 * 2 * 2 * 6 * 4
+    assert sent(along_time, numbers(2, 64, 6), EIGHT, P(None, "x")) == {"ppermute": borders, "psum": 5 * 6 * 6 * 4}
+    messages = sent(of_images, numbers(2, 3, 16, 16), GRID, P(None, None, "a", "b"))
+    assert messages == {"ppermute": 1344, "psum": 2 * 4 * 27 * 4}  # as XLA sends borders
 
 
 def test_steps_of_a_loop_send_borders():
