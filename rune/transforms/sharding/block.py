@@ -44,7 +44,7 @@ class Block(ValueTracer):
     spans:  how devices share an array with axes that they do not divide; empty for others
     source: the origin of blocks in other layouts, if not this block
     copies: the blocks in other layouts that were needed so far
-    bytes_to_all: with spans, what a device sends so that all have all of it
+    bytes_to_all: of an operation on neighbours, what a device sends so that all have all of it
     operation: what computed it, for other elements of it
     """
 

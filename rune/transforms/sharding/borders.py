@@ -211,16 +211,18 @@ def _block(local: Localize, operation: Computed, type: ArrayType, value: Value, 
     """The block of a result of which the devices have these spans."""
     region, args = local.region, operation.args
     layout = tuple(_names_of_parts(local, s, size_of(type, axis)) for axis, s in enumerate(target))
-    if all(s is None or s.is_even(size_of(type, axis), region) for axis, s in enumerate(target)):
-        return Block(local, value, type, layout, operation=operation)
     joined_bytes = bytes_to_all(type, target, region)
-    if all(names for s, names in zip(target, layout, strict=True) if s):
-        return Block(local, value, type, layout, None, target, joined_bytes, operation)
     remade_bytes = sum(_bytes_to_all(local, a) for a in {id(a): a for a in args if local.owns(a)}.values())
     # What was only moved costs nothing to move again, and its operand may have been gathered.
-    if remade_bytes < joined_bytes or (remade_bytes == joined_bytes and isinstance(operation.primitive.lower, View)):
-        return Block(local, value, type, uncut(type.ndim), operation, target, remade_bytes)
-    return Block(local, value, type, layout, None, target, joined_bytes, operation)
+    is_remade = remade_bytes < joined_bytes or (
+        remade_bytes == joined_bytes and isinstance(operation.primitive.lower, View)
+    )
+    source, bytes_sent = (operation, remade_bytes) if is_remade else (None, joined_bytes)
+    if all(s is None or s.is_even(size_of(type, axis), region) for axis, s in enumerate(target)):
+        return Block(local, value, type, layout, source, (), bytes_sent, operation)
+    if all(names for s, names in zip(target, layout, strict=True) if s):
+        return Block(local, value, type, layout, None, target, joined_bytes, operation)
+    return Block(local, value, type, uncut(type.ndim) if is_remade else layout, source, target, bytes_sent, operation)
 
 
 def _names_of_parts(local: Localize, span: Span | None, size: int) -> tuple[Name, ...]:

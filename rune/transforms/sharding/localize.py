@@ -135,8 +135,8 @@ class Localize(Interpreter):
         source = block.source
         if target in block.copies or not isinstance(source, Computed):
             return None
-        # With spans a block has no other layout yet.
-        if not block.copies:
+        # With spans a block has no other layout yet; of one in equal parts all is computed again.
+        if not block.copies or (block.bytes_to_all and target == uncut(block.type.ndim)):
             return {}
         return cuts_for(target, source.letters, [*map(self.operand, source.args)], block.type, self.region)
 
