@@ -42,12 +42,12 @@ def _type_rule(x: ArrayType, *, sharding: NamedSharding) -> ArrayType:
 def _run(x: Value, *, sharding: NamedSharding) -> Array:
     type = type_of(x)
     array = x if isinstance(x, Array) else put(np.asarray(x, type.dtype), type, CPU)
-    source = array.place.device
-    is_there = isinstance(source, Spread) and source.sharding.mesh == sharding.mesh
-    layout = layout_of(source.sharding.spec, type.ndim) if is_there else uncut(type.ndim)
-    spec = sharding.spec
-    if any(map(spec.is_open, range(type.ndim))):
-        spec = spec_of(constrained_layout(spec, layout))
+    if not any(map(sharding.spec.is_open, range(type.ndim))):
+        return put_at(array, committed_to(spread(sharding)))
+    source, layout = array.place.device, uncut(type.ndim)
+    if isinstance(source, Spread) and source.sharding.mesh == sharding.mesh:
+        layout = layout_of(source.sharding.spec, type.ndim)
+    spec = spec_of(constrained_layout(sharding.spec, layout))
     return put_at(array, committed_to(spread(sharding.update(spec=spec))))
 
 

@@ -318,7 +318,8 @@ def test_gradients_of_filters_are_those_on_one_device(size: int, strides: Any, p
 
     for layout in (EIGHT, P(None, None, "x")), (GRID, P(None, "b", "a")), (GRID, P(None, None, ("a", "b"))):
         for function in in_turn([rune.grad(loss, 1), rune.grad(loss, (0, 1))], size // 8, 2):
-            results, expected = rune.jit(function)(split(x, *layout), filters), function(x, filters)
+            compiled: Any = rune.jit(function)
+            results, expected = compiled(split(x, *layout), filters), function(x, filters)
             for a, b in zip(rune.tree.leaves(results), rune.tree.leaves(expected), strict=True):
                 np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-4)
 
