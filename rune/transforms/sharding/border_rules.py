@@ -14,6 +14,7 @@ replaced where they would be read.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -71,19 +72,11 @@ class Step:
         """The spans of the result for which least is sent."""
         axes = range(self.result.ndim)
         near = [self._fitting(axis, spans) for axis, spans in enumerate(_rule(self.primitive).results(self))]
+        ranked = [sorted(spans, key=functools.partial(self._cost, axis)) for axis, spans in enumerate(near)]
         # A mesh axis can split only one axis of an array, so that their order decides.
         orders = [*([first, *axes] for first in axes), [*reversed(axes)]]
-        targets = dict.fromkeys(self._target(near, order) for order in orders)
-        return min(targets, key=self._bytes_sent, default=())
-
-    def _target(self, near: Sequence[Sequence[Span]], order: Sequence[int]) -> Spans:
-        target: dict[int, Span | None] = {}
-        for axis in order:
-            names = {name for span in target.values() if span for name in span.names}
-            fitting = [span for span in near[axis] if names.isdisjoint(span.names)]
-            if axis not in target:
-                target[axis] = min(fitting, key=lambda span, axis=axis: self._cost(axis, span), default=None)
-        return tuple(target[axis] for axis in range(self.result.ndim))
+        targets = [*dict.fromkeys(_first_fitting(ranked, order) for order in orders)]
+        return targets[0] if len(targets) == 1 else min(targets, key=self._bytes_sent, default=())
 
     def _fitting(self, axis: int, near: Sequence[Span | None]) -> list[Span]:
         """The spans that an axis of the result may have."""
@@ -119,6 +112,16 @@ class Step:
         pairs = (pair for sides in zip(self.spans, operands, strict=True) for pair in zip(*sides, strict=True))
         elements = sum(sent(source, needed, self.region) for source, needed in pairs if needed is not None)
         return elements, abs(span.first - self._middle(axis, span).first)
+
+
+def _first_fitting(ranked: Sequence[Sequence[Span]], order: Sequence[int]) -> Spans:
+    """For each axis, in this order, the first span whose mesh axes no other axis has."""
+    target: dict[int, Span | None] = {}
+    for axis in order:
+        if axis not in target:
+            names = {name for span in target.values() if span for name in span.names}
+            target[axis] = next((span for span in ranked[axis] if names.isdisjoint(span.names)), None)
+    return tuple(target[axis] for axis in range(len(ranked)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.block import Block, Computed, Outside
 from rune.transforms.sharding.border_rules import Step, constant_starts, has_rule, reduced_spans, size_of
-from rune.transforms.sharding.letters import letters_beside_indices
+from rune.transforms.sharding.letters import Letters, letters_beside_indices
 from rune.transforms.sharding.reshard import uncut
 from rune.transforms.sharding.spans import (
     Span,
@@ -152,8 +152,13 @@ def _from_outside(local: Localize, source: Outside, params: Params) -> Block | N
     return block.within(local, replace(source, block=block))
 
 
-def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Step | None:
-    """The operation with the spans of its operands; None if it cannot be done by spans."""
+def _step(
+    local: Localize, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters | None = None
+) -> Step | None:
+    """The operation with the spans of its operands; None if it cannot be done by spans.
+
+    letters: beside indices, if they are known
+    """
     types = [*map(type_of, args)]
     result = primitive.type_rule(*types, **params)
     if any(t.is_symbolic or t.dtype in dtypes.KEYS for t in (*types, result)):
@@ -161,7 +166,7 @@ def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: 
     # Indices are of 32 bits, also those behind an axis.
     if not all(0 < size_of(t, axis) < 2**30 for t in (*types, result) for axis in range(t.ndim)):
         return None
-    letters = letters_beside_indices(primitive, types, params)
+    letters = letters or letters_beside_indices(primitive, types, params)
     if letters is None:
         return None
     starts: tuple[int, ...] | None = ()
@@ -280,15 +285,26 @@ def _window(local: Localize, value: Value, target: Spans) -> Value:
 def _link(local: Localize, value: Value, target: Spans) -> _Link | None:
     """The operation that computes a value for other spans; None if it would compute much again."""
     operation = value.operation if local.owns(value) else None
-    if operation is None or operation.letters.reductions or not isinstance(operation.primitive.lower, _OF_ELEMENTS):
+    if operation is None or not isinstance(operation.primitive.lower, _OF_ELEMENTS):
+        return None
+    if operation.primitive is gather or operation.letters.reductions:
         return None
     splitting = [n for n, a in enumerate(operation.args) if any(_spans(local, a))]
     gaps = operation.params["interior"] if operation.primitive is pad else (0,) * len(target)
     # Each device needs as many elements of an operand, unless its share of them would be a part.
     if len(splitting) != 1 or any(span.share % (gap + 1) for span, gap in zip(target, gaps, strict=True) if span):
         return None
-    step = _step(local, operation.primitive, operation.args, operation.params)
+    operand = operation.args[splitting[0]]
+    # An operand that is not much smaller, and that nothing has computed, leads nowhere.
+    if local.owns(operand) and operand.operation is None and 2 * _elements(operand.type) > _elements(type_of(value)):
+        return None
+    letters = None if operation.letters.indexed else operation.letters
+    step = _step(local, operation.primitive, operation.args, operation.params, letters)
     return step and _Link(step, operation.args, splitting[0], target)
+
+
+def _elements(type: ArrayType) -> int:
+    return math.prod(size_of(type, axis) for axis in range(type.ndim))
 
 
 def _sent_elements(local: Localize, value: Value, target: Spans) -> float:

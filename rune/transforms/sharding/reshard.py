@@ -19,6 +19,7 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.values import Value
 from rune.dims import Size
+from rune.ops.arithmetic import cast
 from rune.ops.family import size_value
 from rune.sharding import Mesh, PartitionSpec
 
@@ -92,7 +93,7 @@ def _common(a: Sequence[Name], b: Sequence[Name]) -> int:
 
 def device_number(names: Sequence[Name], mesh: Mesh, dtype: np.dtype) -> Value:
     """The number of this device along mesh axes, the first outermost."""
-    number, *others = (ops.convert(ops.axis_index(axis_name=name), dtype=dtype, weak=False) for name in names)
+    number, *others = (cast(ops.axis_index(axis_name=name), dtype) for name in names)
     for name, place in zip(names[1:], others, strict=True):
         number = ops.add(ops.mul(number, size_value(mesh.shape[name], dtype)), place)
     return number

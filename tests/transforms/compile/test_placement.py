@@ -234,15 +234,6 @@ def test_committed_arrays_on_different_devices_meet_nowhere(operation: Any):
         operation(remote_array(), rune.device_put(HOST, "cpu"))
 
 
-def test_what_a_compiled_function_closes_over_follows_its_arguments():
-    x, y = remote_array(), rune.device_put(HOST, "cpu")
-    function = rune.jit(lambda v: v * y)
-
-    for _ in range(3):  # traced, looked up, described to native code
-        assert where(function(x)) == where(x)
-    np.testing.assert_array_equal(np.asarray(function(x)), np.asarray(x) * HOST)
-
-
 def test_a_committed_scalar_is_as_committed_as_any_array():
     with pytest.raises(DeviceError, match="cannot combine"):
         _ = remote_array() * rune.device_put(2.0, "cpu")
