@@ -193,7 +193,7 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
     """The names of the batch axes in force."""
-    return [i.axis.name for i in _around() if isinstance(i, Batch) and i.axis is not None]
+    return [i.axis.name for i in _around() if isinstance(i, Batch) and i.axis is not None and i.axis.name is not None]
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:

@@ -24,7 +24,7 @@ from rune.ops import add
 from rune.records import dataclass
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
-from rune.transforms.programs.memo import per_program
+from rune.transforms.programs.memo import per_program, per_program_and_lanes
 from rune.transforms.programs.variation import without_sums
 
 Counts = tuple[int, int]  # of consts and carries
@@ -111,7 +111,7 @@ def _beside(count: int, nonzero: Flags, *groups: int) -> tuple[int, ...]:
 # --- lanes ------------------------------------------------------------------------------------
 
 
-@per_program
+@per_program_and_lanes
 def batch_body(body: Program, counts: Counts, batched_inputs: Flags, size: Size) -> tuple[Program, Flags, Flags]:
     """The body on all lanes; which carries have lanes, and which rows of results have them."""
 

@@ -24,13 +24,17 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LaneAxis:
-    """A named axis of lanes, distributed evenly over `devices` devices.
+    """An axis of lanes.
 
-    With several devices an enclosing axis of a mesh has the same name.
+    name:    of the lanes in collectives; None if they have none
+    devices: the lanes are distributed evenly over so many devices; with several of them an
+             enclosing axis of a mesh has the same name
+    split:   the mesh axes that split the lanes wherever a program lays out its values
     """
 
-    name: Name
+    name: Name | None
     devices: int = 1
+    split: tuple[Name, ...] = ()
 
 
 def batching(axis: LaneAxis | None) -> inside[LaneAxis]:
@@ -44,9 +48,9 @@ def own_axis() -> LaneAxis | None:
 
 
 def batched_axis(program: Program) -> LaneAxis | None:
-    """The axis for which a batch rule is batching a program, if the program mentions it."""
+    """The axis for which a batch rule is batching a program, if that makes a difference to it."""
     axis = own_axis()
-    return axis if axis is not None and axis.name in free_axes(program) else None
+    return axis if axis is not None and (axis.split or axis.name in free_axes(program)) else None
 
 
 def named_axis(name: Name) -> Axis:
@@ -114,8 +118,13 @@ def _mentioned(equation: Equation) -> frozenset[Name]:
     return mentioned(equation.primitive, equation.operands, equation.params)
 
 
+def names_of(axis_name: Name) -> tuple[Name, ...]:
+    """The names of the axes of a collective: a tuple is of several, the first outermost."""
+    return axis_name if isinstance(axis_name, tuple) else (axis_name,)
+
+
 def mentioned(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
-    own_names = (params["axis_name"],) if isinstance(primitive, Collective) else ()
+    own_names = names_of(params["axis_name"]) if isinstance(primitive, Collective) else ()
     inner_axes = (free_axes(c.program) - c.binds for c in calls(primitive, args, params))
     return frozenset(own_names).union(*inner_axes)

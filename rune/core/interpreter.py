@@ -35,11 +35,13 @@ R = TypeVar("R")
 class Axis(NamedTuple):
     """A named axis (axes.py), as the code inside it sees it.
 
-    is_typed: whether the types of values tell if these vary along it.
+    is_typed:    whether the types of values tell if these vary along it
+    has_devices: whether each of its places is a device
     """
 
     size: Size
     is_typed: bool = False
+    has_devices: bool = False
 
 
 class Interpreter(InterpreterNames):

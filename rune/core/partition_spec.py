@@ -32,7 +32,7 @@ class PartitionSpec:
     >>> P(("data",)) == P("data")
     True
 
-    `P.UNCONSTRAINED` in a constraint does not constrain an axis; here it is then whole.
+    `P.UNCONSTRAINED` in a constraint leaves an axis as it is split already.
     """
 
     __slots__ = ("_parts",)
@@ -64,6 +64,10 @@ class PartitionSpec:
     def count(self, value: Part) -> int:
         """The number of axes with this part."""
         return self._parts.count(_plain(value))
+
+    def is_open(self, axis: int) -> bool:
+        """Whether it does not constrain an axis of the array."""
+        return axis < len(self._parts) and self._parts[axis] is Unconstrained.UNCONSTRAINED
 
     def settled(self) -> PartitionSpec:
         """The spec with every unconstrained axis whole."""

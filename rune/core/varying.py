@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rune.core.axes import is_typed
+from rune.core.axes import is_typed, names_of
 from rune.core.primitive import Primitive
 from rune.core.types import NONE, ArrayType, Axes
 
@@ -47,5 +47,4 @@ def united(axes: Sequence[Axes], params: Params) -> Variation:
 
 def spread(axes: Sequence[Axes], params: Params) -> Variation:
     """The rule of a collective whose result differs between the devices of its axis."""
-    name, union = params["axis_name"], NONE.union(*axes)
-    return params, (union | {name} if is_typed(name) else union,)
+    return params, (NONE.union(*axes, filter(is_typed, names_of(params["axis_name"]))),)

@@ -18,7 +18,7 @@ import numpy as np
 from rune import dtypes, ops, tree
 from rune import numpy as rnp
 from rune.array import Array
-from rune.core.axes import Name, is_typed
+from rune.core.axes import Name, is_typed, named_axis, names_of
 from rune.core.axes import axis_size as size_of
 from rune.core.interpreter import type_of
 from rune.core.primitive import Collective
@@ -35,12 +35,8 @@ T = TypeVar("T")  # an array, or a tree of arrays
 LaneGroups = Sequence[Sequence[SupportsIndex]] | np.ndarray
 
 
-def _names(axis_name: Name) -> tuple[Hashable, ...]:
-    return axis_name if isinstance(axis_name, tuple) else (axis_name,)
-
-
 def _one_name(operation: str, axis_name: Name) -> Hashable:
-    names = _names(axis_name)
+    names = names_of(axis_name)
     if len(names) != 1:
         raise ArgumentError(f"{operation}: cannot take the axes {axis_name!r} (one name expected)")
     return names[0]
@@ -55,7 +51,7 @@ def axis_size(axis_name: Name) -> Any:
     >>> rune.vmap(lambda x: x / rune.lax.axis_size("i"), axis_name="i")(rnp.arange(2.0))
     Array([0. , 0.5], f32[2], cpu:0)
     """
-    return functools.reduce(lambda total, name: total * size_of(name), _names(axis_name), 1)
+    return functools.reduce(lambda total, name: total * size_of(name), names_of(axis_name), 1)
 
 
 def axis_index(axis_name: Name) -> Any:
@@ -69,7 +65,7 @@ def axis_index(axis_name: Name) -> Any:
     Array([0., 1., 2.], f32[3], cpu:0)
     """
     number = None
-    for name in _names(axis_name):
+    for name in names_of(axis_name):
         size = size_of(name)
         position = ops.axis_index(axis_name=name)
         number = position if number is None else number * size + position
@@ -115,7 +111,7 @@ def _over_names(primitive: Collective, x: T, axis_name: Name, axis_index_groups:
     def one(leaf: ArrayLike) -> Value:
         array = rnp.array(leaf)
         x: Value = array.astype(dtypes.i32) if array.dtype == dtypes.bool_ else array
-        for name in _names(axis_name):
+        for name in names_of(axis_name):
             size_of(name)
             x = primitive(_as_varying(x, name), axis_name=name, **group)
         return x
@@ -219,7 +215,7 @@ def all_gather(
             f"all_gather: cannot give a result that is {to!r} over the lanes ('varying' required)",
             hint="psum of each lane's block in its place is the same in all lanes",
         )
-    names = _names(axis_name)
+    names = names_of(axis_name)
     group = _grouped("all_gather", axis_name, axis_index_groups)
     lanes = _group_size("all_gather", axis_name, group)
 
@@ -266,13 +262,13 @@ def psum_scatter(
     """
     group = _grouped("psum_scatter", axis_name, axis_index_groups)
     lanes = _group_size("psum_scatter", axis_name, group)
-    sizes = [lanes] if group else [size_of(name) for name in _names(axis_name)]
+    sizes = [lanes] if group else [size_of(name) for name in names_of(axis_name)]
 
     def one(x: Array) -> Any:
         x = rnp.asarray(x)
         place = normalised_axis("psum_scatter", scatter_dimension, type_of(x))
         x = _split(_parts("psum_scatter", x, place, lanes, tiled), place, sizes)
-        for name, size in zip(_names(axis_name), sizes, strict=True):
+        for name, size in zip(names_of(axis_name), sizes, strict=True):
             x = ops.psum_scatter(x, scatter_axis=place, lanes=size, axis_name=name, **group)
         return x
 
@@ -333,7 +329,7 @@ def all_to_all(
     Array([[0, 2],
            [1, 3]], i32[2,2], cpu:0)
     """
-    names = _names(axis_name)
+    names = names_of(axis_name)
     group = _grouped("all_to_all", axis_name, axis_index_groups)
     lanes = _group_size("all_to_all", axis_name, group)
     sizes = [lanes] if group else [size_of(name) for name in names]
@@ -369,7 +365,7 @@ def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
     perm:    pairs (lane that sends, lane that receives); lanes of several axes count in row-major
              order
     Shapes: any, unchanged. Types: that of `x`.
-    Cost:    along several axes every lane receives the values of all.
+    Cost:    along several axes, of which one is of lanes, every lane receives the values of all.
     Errors:  ArgumentError where a lane sends or receives twice, or does not exist.
 
     >>> import rune, rune.numpy as rnp
@@ -379,10 +375,10 @@ def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
     """
     pairs = tuple((int(a), int(b)) for a, b in perm)
     _check_permutation(pairs, axis_size(axis_name))
-    names = _names(axis_name)
-    if len(names) > 1:
+    names = names_of(axis_name)
+    if len(names) > 1 and not all(named_axis(name).has_devices for name in names):
         return tree.map(lambda leaf: _permuted(rnp.asarray(leaf), names, pairs), x)
-    name = _one_name("ppermute", axis_name)
+    name = names if len(names) > 1 else _one_name("ppermute", axis_name)
     return tree.map(lambda leaf: ops.ppermute(rnp.asarray(leaf), permutation=pairs, axis_name=name), x)
 
 
@@ -453,9 +449,9 @@ def pvary(x: T, axis_name: Name) -> T:
     >>> rune.shard_map(f, mesh=mesh, in_specs=P(), out_specs=P("i"))(rnp.ones(2))
     Array([1., 1.], f32[2], cpu:0 P('i'))
     """
-    for name in _names(axis_name):
+    for name in names_of(axis_name):
         size_of(name)
-    return tree.map(lambda leaf: functools.reduce(_as_varying, _names(axis_name), rnp.asarray(leaf)), x)
+    return tree.map(lambda leaf: functools.reduce(_as_varying, names_of(axis_name), rnp.asarray(leaf)), x)
 
 
 def pcast(x: T, axis_name: Name, *, to: str) -> T:
@@ -473,7 +469,7 @@ def pcast(x: T, axis_name: Name, *, to: str) -> T:
     if to != "varying":
         raise ArgumentError(f"pcast: cannot make a value {to!r} ('varying' expected)")
     for leaf in tree.leaves(x):
-        present = type_of(leaf).varying.intersection(_names(axis_name))
+        present = type_of(leaf).varying.intersection(names_of(axis_name))
         if present:
             raise ArgumentError(
                 f"pcast: cannot make {type_of(leaf)} vary along {', '.join(map(repr, present))} (it does already)"

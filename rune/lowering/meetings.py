@@ -28,6 +28,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from rune import locks
+from rune.core.axes import names_of
 from rune.core.primitive import Collective
 from rune.core.types import ArrayType
 from rune.errors import CollectiveError
@@ -187,27 +188,38 @@ class Grid:
     >>> grid = Grid({"a": 2, "b": 3}, tuple("uvwxyz"))
     >>> grid.group(4, "a"), grid.group(4, "b"), grid.place(4, "b")
     ((1, 4), (3, 4, 5), 1)
+    >>> grid.group(4, ("b", "a")), grid.place(4, ("b", "a"))
+    ((0, 3, 1, 4, 2, 5), 3)
     """
 
     axes: Mapping[Hashable, int]
     devices: Sequence[str]
 
     def place(self, number: int, axis_name: Hashable) -> int:
-        """The place of a device along an axis."""
-        return number // self._stride(axis_name) % self.axes[axis_name]
+        """The place of a device along an axis, or along several, the first outermost."""
+        place = 0
+        for name in names_of(axis_name):
+            place = place * self.axes[name] + self._along(number, name)
+        return place
 
     def group(self, number: int, axis_name: Hashable) -> tuple[int, ...]:
-        """This device and those that differ from it along the axis, in order; all for no axis."""
+        """This device and those that differ from it along the axes, in order; all for no axis."""
         if axis_name is None:
             return tuple(range(len(self.devices)))
-        stride = self._stride(axis_name)
-        first = number - self.place(number, axis_name) * stride
-        return tuple(range(first, first + stride * self.axes[axis_name], stride))
+        names = names_of(axis_name)
+        members = [number - sum(self._along(number, name) * self._stride(name) for name in names)]
+        for name in names:
+            places = range(self.axes[name])
+            members = [member + place * self._stride(name) for member in members for place in places]
+        return tuple(members)
 
-    def _stride(self, axis_name: Hashable) -> int:
+    def _along(self, number: int, name: Hashable) -> int:
+        return number // self._stride(name) % self.axes[name]
+
+    def _stride(self, name: Hashable) -> int:
         """The distance of neighbours along an axis in the order of the devices."""
-        sizes = itertools.dropwhile(lambda item: item[0] != axis_name, self.axes.items())
-        return math.prod(size for name, size in sizes if name != axis_name)
+        sizes = itertools.dropwhile(lambda item: item[0] != name, self.axes.items())
+        return math.prod(size for other, size in sizes if other != name)
 
     def disagreement(self, number: int, call: object, other: int, other_call: object) -> CollectiveError:
         """The error of two devices of a group that make different calls."""

@@ -70,21 +70,19 @@ def get_abstract_mesh() -> AbstractMesh:
 def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding:
     """The sharding over devices of a spec, or of a sharding over axes alone, by the current mesh.
 
-    An unconstrained axis is whole.
     name:   the operation, for messages
     Errors: ArgumentError without a mesh, or with a mesh of other axes than those of the sharding.
     """
     sharding = _read_spec(name, where) if isinstance(where, PartitionSpec) else where
-    spec = sharding.spec.settled()
     if isinstance(sharding.mesh, Mesh):
-        return sharding if spec is sharding.spec else sharding.update(spec=spec)
+        return sharding
     mesh = get_mesh()
     if mesh is None or mesh.abstract_mesh != sharding.mesh:
         raise ArgumentError(
             f"{name}: cannot lay out by {sharding!r} ({'no mesh' if mesh is None else mesh} is in force)",
             hint="rune.sharding.set_mesh(mesh) says the mesh for a block",
         )
-    return NamedSharding(mesh, spec)
+    return NamedSharding(mesh, sharding.spec)
 
 
 def _read_spec(name: str, spec: PartitionSpec) -> NamedSharding:

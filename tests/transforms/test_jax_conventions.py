@@ -89,7 +89,7 @@ def test_an_argument_at_its_default_changes_nothing(name: str):
         (lambda: rune.linear_transpose(lambda v: 2 * v, 1.0, reduce_axes=("data",)), "reduce_axes"),
         (lambda: rune.grad(rnp.sin, reduce_axes=("data",)), "reduce_axes"),
         (lambda: rune.vjp(rnp.sin, 1.0, reduce_axes=("data",)), "reduce_axes"),
-        (lambda: rune.vmap(rnp.sin, spmd_axis_name=Y), "spmd_axis_name"),
+        (lambda: rune.vmap(rnp.sin, sum_match=True), "sum_match"),
         (lambda: rune.checkpoint(rnp.sin, concrete=True), "concrete"),
         (lambda: lax.scan(lambda c, _: (c, c), 0.0, length=2, _split_transpose=True), "_split_transpose"),
         (lambda: Y.at[0].set(1.0, out_sharding="data"), "out_sharding"),

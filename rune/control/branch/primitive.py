@@ -64,7 +64,7 @@ from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program
-from rune.transforms.programs.memo import per_program
+from rune.transforms.programs.memo import per_program, per_program_and_lanes
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, typed
 
@@ -245,7 +245,7 @@ def _transpose(
 # --- lanes ------------------------------------------------------------------------------------
 
 
-@per_program
+@per_program_and_lanes
 def _batch_branches(first: Program, others: Branches, batched_operands: Flags, size: Size) -> tuple[Branches, Flags]:
     branches = (first, *others)
     batched_results = union(*(batch_program(b, batched_operands, size)[1] for b in branches))

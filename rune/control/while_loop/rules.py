@@ -54,7 +54,7 @@ from rune.records import dataclass
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened
-from rune.transforms.programs.memo import per_program
+from rune.transforms.programs.memo import per_program, per_program_and_lanes
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of, typed
 
@@ -292,7 +292,7 @@ class _Batched:
     lane_condition: Program
 
 
-@per_program
+@per_program_and_lanes
 def _batched(
     body: Program, condition: Program, counts: tuple[int, int, int], batched_operands: Flags, size: Size
 ) -> _Batched:

@@ -37,7 +37,7 @@ def vmap(
     out_axes: object = 0,
     axis_name: axes.Name | None = None,
     axis_size: int | None = None,
-    spmd_axis_name: None = None,
+    spmd_axis_name: axes.Name | tuple[axes.Name, ...] | None = None,
     sum_match: bool = False,
     *,
     randomness: Literal["different", "same"] = "different",
@@ -48,6 +48,8 @@ def vmap(
                tree prefix of the arguments.
     axis_name: the name of the lanes in collectives (rune.lax.psum and the like).
     out_axes:  the position of the batch axis in the results; None for an unbatched result.
+    spmd_axis_name: the axes of a mesh that split the lanes of what `fun` lays out, by a
+               sharding constraint or by a shard_map whose body does not name them
     randomness:  whether draws without a key differ between lanes, or are the same for all.
     Errors:    AxisError for an axis that the argument does not have, for different sizes, and for
                a batched result where out_axes is None.
@@ -60,8 +62,9 @@ def vmap(
     if randomness not in ("different", "same"):
         raise ArgumentError(f"vmap: cannot take randomness={randomness!r} ('different', 'same')")
 
-    refuse_other("vmap", spmd_axis_name=(spmd_axis_name, None), sum_match=(sum_match, False))
-    axis = None if axis_name is None else axes.LaneAxis(axis_name)
+    refuse_other("vmap", sum_match=(sum_match, False))
+    split = () if spmd_axis_name is None else axes.names_of(spmd_axis_name)
+    axis = None if axis_name is None and not split else axes.LaneAxis(axis_name, split=split)
 
     def batched_function(*args: object, **kwargs: object) -> R:
         are_different = randomness == "different"

@@ -34,7 +34,7 @@ from rune.transforms.compile.direct_runs import PUBLIC, Bound, jitted_text, rele
 from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.passed_references import Passing, call_beside, trace_beside
-from rune.transforms.compile.placement import place_of_call
+from rune.transforms.compile.placement import constants_beside, place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
 from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, call_inline, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
@@ -346,7 +346,7 @@ class Jitted(Generic[P, R]):
     # --- running it -------------------------------------------------------------------------
 
     def _run(self, trace: Traced, leaves: Sequence[Any]) -> list[Array]:
-        values = [*trace.captured, *leaves] if trace.captured else leaves
+        values = [*constants_beside(leaves, trace), *leaves] if trace.captured else leaves
         # Donation needs the general way, which deletes the arguments.
         if trace.on_cpu is not None and not trace.donations and is_evaluating():
             outs = run_on_cpu(trace.on_cpu, trace, values, self._home)

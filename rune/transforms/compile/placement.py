@@ -28,9 +28,11 @@ from rune.sharding.context import on_devices
 from rune.sharding.layouts import Format
 from rune.sharding.memory import Spread, spread
 from rune.transforms.arguments import key_path
+from rune.transforms.compile.trace_cache import Traced
 from rune.transforms.compile.transfer import has_moves, to_device
 from rune.transforms.references import Ref
 from rune.transforms.sharding.constraint import sharding_constraint
+from rune.transforms.sharding.localize import meshes_within
 from rune.transforms.sharding.moves import put_at
 from rune.transforms.sharding.refusal import at, devices_of, restate, spread_prefix
 from rune.transforms.sharding.reshard import layout_of, spec_of
@@ -55,6 +57,34 @@ def placement(name: str, args: Sequence[Operand]) -> Place:
         raise _several_devices(name, committed_arrays)
     # A mesh of one device and that device itself: the mesh says more of the results.
     return next((a.place for a in committed_arrays if isinstance(a.place.device, Spread)), first)
+
+
+def constants_beside(args: Sequence[Value], trace: Traced) -> Sequence[Value]:
+    """The values that a function closes over, where it runs: constants follow, as in JAX."""
+    constants, copies = trace.captured, trace.constants
+    if not any(type(c) is Array and c.committed for c in constants):
+        return constants
+    committed_places = [a.place for a in args if type(a) is Array and a.committed]
+    meshes = [committed_to(spread(NamedSharding(mesh, PartitionSpec()))) for mesh in meshes_within(trace.program)]
+    # Without any of these the constants themselves say where the function runs.
+    place = next(iter((*committed_places, *meshes)), None)
+    if place is None:
+        return constants
+    if place not in copies:
+        copies[place] = [_following(c, place) for c in constants]
+    return copies[place]
+
+
+def _following(constant: Value, place: Place) -> Value:
+    if type(constant) is not Array or not constant.committed or devices_of(constant.place) == devices_of(place):
+        return constant
+    if not isinstance(place.device, Spread):
+        return put_at(constant, place)
+    mesh, source = place.device.sharding.mesh, constant.place.device
+    # On a mesh of the same axes it is split in the same way; on any other all devices have it.
+    is_alike = isinstance(source, Spread) and source.sharding.mesh.shape == mesh.shape
+    spec = source.sharding.spec if is_alike else PartitionSpec()
+    return put_at(constant, committed_to(spread(NamedSharding(mesh, spec))))
 
 
 def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
@@ -167,7 +197,8 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
 
 def constrained(value: Value, sharding: NamedSharding) -> Value:
     """A traced value laid out by a sharding, whose spec need not name axes that are whole."""
-    shortest_spec = spec_of(layout_of(sharding.spec, type_of(value).ndim))
+    spec, ndim = sharding.spec, type_of(value).ndim
+    shortest_spec = spec if any(map(spec.is_open, range(ndim))) else spec_of(layout_of(spec, ndim))
     return sharding_constraint(value, sharding=NamedSharding(sharding.mesh, shortest_spec))
 
 
@@ -203,6 +234,9 @@ def _put(value: Value, where: Where | None, constrain: Callable[[Value, NamedSha
         return value
     if where is None:
         return value if isinstance(value, Tracer) else array_of(value)
+    # What a spec leaves open stays as the value is split.
+    if isinstance(where, NamedSharding) and where.spec.settled() is not where.spec:
+        return constrain(value, where)
     # A traced value moves when the program runs, so the move is an equation.
     if not isinstance(value, Tracer):
         return put_at(array_of(value), place_of(where))
@@ -218,7 +252,7 @@ def _device(where: Where) -> Device:
 def place_of(where: Where) -> Place:
     """The place of arrays that the user moves there; they are committed to it."""
     if isinstance(where, NamedSharding):
-        return committed_to(spread(where))
+        return committed_to(spread(NamedSharding(where.mesh, where.spec.settled())))
     return committed_to(on(_device(where)))
 
 

@@ -178,7 +178,7 @@ def _wordings(program: Program, mesh: Mesh, places: Sequence[Place]) -> list[lis
     wordings: list[list[PartitionSpec]] = []
     for atom in program.outputs:
         equation = constraints.get(atom)
-        specs = [] if equation is None else [equation.params["sharding"].spec]
+        specs = [] if equation is None else [equation.params["sharding"].spec.settled()]
         if first is not None and first[0].type.ndim == atom.type.ndim:
             specs += _spec_of_place(mesh, first[1])
         wordings.append(specs)

@@ -51,6 +51,7 @@ class Traced:
     axes: Mapping[Hashable, Axis] = field(default_factory=dict)  # the named axes around it
     key: Key = (None, (), (), None)  # the key under which it is stored
     on_cpu: Executable | None = None  # stored here so that a cached call needs no other look-up
+    constants: dict[Place, list[Value]] = field(default_factory=dict)  # captured values beside arguments
     place: Place | None = None  # of the last call, if that ran nothing but compiled code on a device
     descriptions: int = 0  # attempts to describe a call to native code
     was_used: bool = True  # since the last eviction

@@ -8,10 +8,14 @@ branches as their slowest. Not counted: routines other than matrix products, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from itertools import pairwise
 
+import numpy as np
+
+from rune.core.axes import names_of
 from rune.dims import Size
 from rune.lowering.explain import Lowered
 from rune.lowering.host_calls import CALLBACK
@@ -183,13 +187,14 @@ def _slowness(exchange: Exchange, mesh: Mesh, record: Measurements, busy: Group)
 
 
 def _links_along(exchange: Exchange, mesh: Mesh, record: Measurements) -> Iterator[Link]:
-    """The links between neighbours of the groups along an axis."""
-    if exchange.axis not in mesh.axis_names:
+    """The links between neighbours of the groups along one or several axes."""
+    names = names_of(exchange.axis)
+    if not set(names) <= set(mesh.axis_names):
         return
-    place = mesh.axis_names.index(exchange.axis)
-    # Each line of devices along the axis is a group of its own, which exchanges as a ring.
-    lines = mesh.devices.swapaxes(place, -1).reshape(-1, mesh.axis_sizes[place])
-    for line in lines:
+    places = [mesh.axis_names.index(name) for name in names]
+    # Each line of devices along the axes is a group of its own, which exchanges as a ring.
+    grid = np.moveaxis(mesh.devices, places, range(-len(places), 0))
+    for line in grid.reshape(-1, math.prod(mesh.shape[name] for name in names)):
         yield from (record.link(a, b) for a, b in _neighbours([d.name for d in line]))
 
 

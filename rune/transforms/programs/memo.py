@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+from rune.core.axes import own_axis
 from rune.core.program import Program
+
+R = TypeVar("R")
 
 
 def per_program(rewrite: Callable[..., object]) -> Callable[..., Any]:
@@ -23,5 +26,16 @@ def per_program(rewrite: Callable[..., object]) -> Callable[..., Any]:
         if key not in known:
             known[key] = rewrite(program, *key)
         return known[key]
+
+    return remembered
+
+
+def per_program_and_lanes(rewrite: Callable[..., R]) -> Callable[..., R]:
+    """The same for a rewrite that batches programs: the axis of the lanes is part of the key."""
+    for_axis = per_program(lambda program, _, *key: rewrite(program, *key))
+
+    @functools.wraps(rewrite)
+    def remembered(program: Program, *key: object) -> R:
+        return for_axis(program, own_axis(), *key)
 
     return remembered

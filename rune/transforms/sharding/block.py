@@ -44,10 +44,11 @@ class Block(ValueTracer):
     spans:  how devices share an array with axes that they do not divide; empty for others
     source: the origin of blocks in other layouts, if not this block
     copies: the blocks in other layouts that were needed so far
-    bytes_to_all: with spans, what a device sends so that all have all of it
+    bytes_to_all: of an operation on neighbours, what a device sends so that all have all of it
+    operation: what computed it, for other elements of it
     """
 
-    __slots__ = ("array_type", "bytes_to_all", "copies", "layout", "source", "spans", "value")
+    __slots__ = ("array_type", "bytes_to_all", "copies", "layout", "operation", "source", "spans", "value")
 
     def __init__(
         self,
@@ -58,10 +59,12 @@ class Block(ValueTracer):
         source: Computed | Outside | None = None,
         spans: Spans = (),
         bytes_to_all: float = 0.0,
+        operation: Computed | None = None,
     ):
         self.interpreter, self.value, self.frame = interpreter, value, None
         self.array_type, self.layout, self.source = array_type, layout, source
         self.spans, self.bytes_to_all = spans, bytes_to_all
+        self.operation = source if isinstance(source, Computed) else operation
         # The block itself too, so that `Localize.at` finds every layout in one place.
         self.copies: dict[Layout, Value] = {} if spans else {layout: value}
 

@@ -37,7 +37,7 @@ class Region:
 
     def size(self, names: Sequence[Name]) -> int:
         """The number of devices along these axes."""
-        return math.prod(self.mesh.shape[name] for name in names)
+        return self.mesh.shape[names[0]] if len(names) == 1 else math.prod(self.mesh.shape[name] for name in names)
 
     def dividing(self, names: tuple[Name, ...], length: Size) -> tuple[Name, ...]:
         """As many of the leading mesh axes as divide a length; all of them if it is symbolic."""

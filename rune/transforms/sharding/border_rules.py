@@ -3,7 +3,8 @@
     slice          y[i] = x[i * stride + start]
     pad            y[i] = x[(i - low) / (interior + 1)], or the value
     concatenate    y[i] = x[i - offset] of one of the operands
-    shear          y[i, k] = x[i * stride + k * dilation]
+    shear          y[i, k] = x[i * stride + k * dilation], by positions i or by elements k
+    reverse        y[i] = x[n - 1 - i]
     dynamic_update_slice at constants: y[i] = u[i - start], or x[i]
 
 Others go by letters: an axis that operand and result share has the same spans in both, and each
@@ -13,6 +14,7 @@ replaced where they would be read.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +27,7 @@ from rune.core.values import Value
 from rune.ops.arithmetic import select, zero_like
 from rune.ops.collectives import pmax, psum
 from rune.ops.family import fit
-from rune.ops.movement import concatenate, pad, slice_
+from rune.ops.movement import concatenate, pad, reverse, slice_
 from rune.ops.scalars import order_limits
 from rune.ops.sliding import shear
 from rune.ops.windows import dynamic_update_slice
@@ -34,7 +36,17 @@ from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.cuts import with_sizes_of
 from rune.transforms.sharding.letters import Letters
-from rune.transforms.sharding.spans import Span, Spans, counted_once, covering, is_within, sent
+from rune.transforms.sharding.spans import (
+    Span,
+    Spans,
+    counted_once,
+    covering,
+    devices_of,
+    even_span,
+    is_within,
+    mirrored,
+    sent,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +72,11 @@ class Step:
         """The spans of the result for which least is sent."""
         axes = range(self.result.ndim)
         near = [self._fitting(axis, spans) for axis, spans in enumerate(_rule(self.primitive).results(self))]
+        ranked = [sorted(spans, key=functools.partial(self._cost, axis)) for axis, spans in enumerate(near)]
         # A mesh axis can split only one axis of an array, so that their order decides.
-        targets = dict.fromkeys(self._target(near, [first, *axes]) for first in axes)
-        return min(targets, key=self._bytes_sent, default=())
-
-    def _target(self, near: Sequence[Sequence[Span]], order: Sequence[int]) -> Spans:
-        target: dict[int, Span | None] = {}
-        for axis in order:
-            names = {span.name for span in target.values() if span}
-            fitting = [span for span in near[axis] if span.name not in names]
-            if axis not in target:
-                target[axis] = min(fitting, key=lambda span, axis=axis: self._cost(axis, span), default=None)
-        return tuple(target[axis] for axis in range(self.result.ndim))
+        orders = [*([first, *axes] for first in axes), [*reversed(axes)]]
+        targets = [*dict.fromkeys(_first_fitting(ranked, order) for order in orders)]
+        return targets[0] if len(targets) == 1 else min(targets, key=self._bytes_sent, default=())
 
     def _fitting(self, axis: int, near: Sequence[Span | None]) -> list[Span]:
         """The spans that an axis of the result may have."""
@@ -98,7 +103,7 @@ class Step:
 
     def _middle(self, axis: int, span: Span) -> Span:
         """The span in the middle of the shares, where a stencil is padded or added to its array."""
-        shares, size = span.share * self.region.mesh.shape[span.name], size_of(self.result, axis)
+        shares, size = span.share * devices_of(span, self.region), size_of(self.result, axis)
         return covering(replace(span, first=(size - shares + 1) // 2), size, self.region)
 
     def _cost(self, axis: int, span: Span) -> tuple[int, int]:
@@ -107,6 +112,16 @@ class Step:
         pairs = (pair for sides in zip(self.spans, operands, strict=True) for pair in zip(*sides, strict=True))
         elements = sum(sent(source, needed, self.region) for source, needed in pairs if needed is not None)
         return elements, abs(span.first - self._middle(axis, span).first)
+
+
+def _first_fitting(ranked: Sequence[Sequence[Span]], order: Sequence[int]) -> Spans:
+    """For each axis, in this order, the first span whose mesh axes no other axis has."""
+    target: dict[int, Span | None] = {}
+    for axis in order:
+        if axis not in target:
+            names = {name for span in target.values() if span for name in span.names}
+            target[axis] = next((span for span in ranked[axis] if names.isdisjoint(span.names)), None)
+    return tuple(target[axis] for axis in range(len(ranked)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +155,25 @@ def size_of(type: ArrayType, axis: int) -> int:
 # --- slice --------------------------------------------------------------------------------------
 
 
-def _sliced(span: Span | None, start: int, stride: int) -> Span | None:
-    """The elements of a slice that the devices have."""
-    if span is None or span.share % stride:
+def _sliced(span: Span | None, start: int, stride: int, size: int, region: Region) -> Span | None:
+    """The elements of a slice that the devices have; equal parts of it if no device has as many."""
+    if span is None:
         return None
+    if span.share % stride:
+        return even_span(span.names, size, region)
     first, end = -((start - span.first) // stride), -((start - span.first - span.width) // stride)
-    return Span(span.name, span.share // stride, first, end - first)
+    return Span(span.names, span.share // stride, first, end - first)
 
 
 def _slice_results(step: Step) -> list[list[Span | None]]:
-    return [[span] for span in map(_sliced, step.spans[0], step.params["start"], step.params["stride"])]
+    sides = enumerate(zip(step.spans[0], step.params["start"], step.params["stride"], strict=True))
+    return [[_sliced(*side, size_of(step.result, axis), step.region)] for axis, side in sides]
 
 
 def _before_slice(span: Span | None, start: int, stride: int) -> Span | None:
     if span is None:
         return None
-    return Span(span.name, span.share * stride, span.first * stride + start, (span.width - 1) * stride + 1)
+    return Span(span.names, span.share * stride, span.first * stride + start, (span.width - 1) * stride + 1)
 
 
 def _slice_operands(step: Step, target: Spans) -> list[Spans]:
@@ -179,7 +197,7 @@ def _pad_results(step: Step) -> list[list[Span | None]]:
 
 def _padded(span: Span | None, low: int, interior: int) -> Span | None:
     gap = interior + 1
-    return span and Span(span.name, span.share * gap, span.first * gap + low, span.width * gap)
+    return span and Span(span.names, span.share * gap, span.first * gap + low, span.width * gap)
 
 
 def _before_padding(span: Span | None, low: int, interior: int) -> Span | None:
@@ -188,7 +206,7 @@ def _before_padding(span: Span | None, low: int, interior: int) -> Span | None:
     gap = interior + 1
     first, last = -((low - span.first) // gap), (span.first + span.width - 1 - low) // gap
     # A short span may lie in a gap, and is of one element that is not used.
-    return Span(span.name, span.share // gap, first, max(last - first + 1, 1))
+    return Span(span.names, span.share // gap, first, max(last - first + 1, 1))
 
 
 def _pad_operands(step: Step, target: Spans) -> list[Spans]:
@@ -202,7 +220,7 @@ def _pad_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
         if span is None or source is None:
             continue
         gap, size = interior[axis] + 1, size_of(step.types[0], axis)
-        mask = is_within(block, axis, source, 0, size)
+        mask = is_within(block, axis, source, 0, size, step.region)
         block = select(mask, block, fit(value, type_of(block).shape))
         # The place of the block's first element in the result's part, and what is behind the last.
         low[axis] += source.first * gap - span.first
@@ -239,7 +257,7 @@ def _concatenate_run(step: Step, blocks: Sequence[Value], target: Spans) -> Valu
         return concatenate(*blocks, axis=axis)
     result, offsets = blocks[-1], _offsets(step)
     for block, end in zip(blocks[-2::-1], offsets[:0:-1], strict=True):
-        result = select(is_within(block, axis, span, span.first, end), block, result)
+        result = select(is_within(block, axis, span, span.first, end, step.region), block, result)
     return result
 
 
@@ -276,38 +294,68 @@ def _update_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
     result = dynamic_update_slice(block, update, *places)
     for axis, (span, start) in enumerate(zip(target, step.starts, strict=True)):
         if span is not None:
-            result = select(is_within(result, axis, span, start, start + size_of(step.types[1], axis)), result, block)
+            end = start + size_of(step.types[1], axis)
+            result = select(is_within(result, axis, span, start, end, step.region), result, block)
     return result
 
 
 # --- shear --------------------------------------------------------------------------------------
 
 
-def _slides(step: Step) -> list[tuple[int, int]]:
-    """For each axis the stride of its windows, and how far they reach behind their start."""
-    slides, axes = [(1, 0)] * step.result.ndim, step.params["axes"]
-    sizes = [size_of(step.types[0], step.result.ndim - len(axes) + n) for n in range(len(axes))]
-    for axis, size, stride, dilation in zip(axes, sizes, step.params["strides"], step.params["dilations"], strict=True):
-        slides[axis] = stride, (size - 1) * dilation
-    return slides
+def _slides(step: Step) -> list[tuple[int, int, int, int]]:
+    """For each axis with windows: it, that of the elements of a window, stride and dilation."""
+    axes = step.params["axes"]
+    windows = range(step.result.ndim - len(axes), step.result.ndim)
+    return [*zip(axes, windows, step.params["strides"], step.params["dilations"], strict=True)]
 
 
 def _shear_results(step: Step) -> list[list[Span | None]]:
-    positions = step.result.ndim - len(step.params["axes"])
-    sides = enumerate(zip(step.spans[0], _slides(step), strict=True))
-    return [[_sliced(span, 0, stride)] if axis < positions else [] for axis, (span, (stride, _)) in sides]
+    near = [[span] for span in step.spans[0]]
+    for axis, window, stride, _ in _slides(step):
+        span = step.spans[0][axis]
+        near[axis] = [_sliced(span, 0, stride, size_of(step.result, axis), step.region)]
+        # The devices may divide the elements of a long window in place of its positions.
+        near[window] = [span and even_span(span.names, size_of(step.result, window), step.region)]
+    return near
 
 
 def _shear_operands(step: Step, target: Spans) -> list[Spans]:
-    operand: list[Span | None] = []
-    for span, (stride, reach) in zip(target, _slides(step), strict=True):
-        before = _before_slice(span, 0, stride)
-        operand.append(before and replace(before, width=before.width + reach))
+    operand = [*target]
+    for axis, window, stride, dilation in _slides(step):
+        positions, elements = target[axis], target[window]
+        if positions is not None:
+            before, reach = _before_slice(positions, 0, stride), (size_of(step.result, window) - 1) * dilation
+        else:
+            before, reach = _before_slice(elements, 0, dilation), (size_of(step.result, axis) - 1) * stride
+        operand[axis] = before and replace(before, width=before.width + reach)
     return [tuple(operand)]
 
 
 def _shear_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
     return shear(*blocks, **step.params)
+
+
+# --- reverse ------------------------------------------------------------------------------------
+
+
+def _mirror(step: Step, spans: Spans) -> Spans:
+    """The spans by the index from the other end."""
+
+    def opposite(axis: int, span: Span | None) -> Span | None:
+        if span is None or axis not in step.params["axes"]:
+            return span
+        others = (devices_of(span, step.region) - 1) * span.share
+        return replace(span, first=size_of(step.result, axis) - others - span.first - span.width)
+
+    return tuple(opposite(axis, span) for axis, span in enumerate(spans))
+
+
+def _reverse_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
+    (block,) = blocks
+    for axis in step.params["axes"]:
+        span = target[axis]
+        block = reverse(block, axes=(axis,)) if span is None else mirrored(block, axis, span, step.region)
+    return block
 
 
 # --- letters ------------------------------------------------------------------------------------
@@ -329,15 +377,15 @@ def _letter_operands(step: Step, target: Spans) -> list[Spans]:
 
 def reduced_spans(step: Step, target: Spans) -> Mapping[int, Span]:
     """The spans of the letters that are reduced, one for each."""
-    names = {span.name for span in target if span}
+    names = {name for span in target if span for name in span.names}
     reduced: dict[int, Span] = {}
     for axes, spans, type in zip(step.letters.operands, step.spans, step.types, strict=True):
         for axis, (letter, span) in enumerate(zip(axes, spans, strict=True)):
             if letter is None or span is None or letter in reduced or letter not in step.letters.reductions:
                 continue
-            if span.name not in names:
+            if names.isdisjoint(span.names):
                 reduced[letter] = covering(span, size_of(type, axis), step.region)
-                names.add(span.name)
+                names.update(span.names)
     return reduced
 
 
@@ -353,7 +401,8 @@ def _letter_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
     shape = tuple(size if s is None else s.width for size, s in zip(step.result.shape, target, strict=True))
     result = step.primitive(*operands, **with_sizes_of(step.primitive, step.params, step.result.with_shape(shape)))
     for letter, span in reduced.items():
-        result = reductions[letter](result, axis_name=span.name)
+        for name in span.names:
+            result = reductions[letter](result, axis_name=name)
     return result
 
 
@@ -372,4 +421,9 @@ _RULES: Mapping[Primitive, _Rule] = {
     concatenate: _Rule(_concatenate_results, _concatenate_operands, _concatenate_run),
     dynamic_update_slice: _Rule(_update_results, _update_operands, _update_run),
     shear: _Rule(_shear_results, _shear_operands, _shear_run),
+    reverse: _Rule(
+        lambda step: [[span] for span in _mirror(step, step.spans[0])],
+        lambda step, target: [_mirror(step, target)],
+        _reverse_run,
+    ),
 }

@@ -12,6 +12,7 @@ Invariant: never wrong and never refused: what neighbours cannot send for less i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -27,19 +28,35 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.ops.indexing import gather
-from rune.ops.movement import concatenate, slice_
+from rune.ops.movement import concatenate, pad, slice_
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
+from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.block import Block, Computed, Outside
 from rune.transforms.sharding.border_rules import Step, constant_starts, has_rule, reduced_spans, size_of
-from rune.transforms.sharding.letters import letters_beside_indices
+from rune.transforms.sharding.letters import Letters, letters_beside_indices
 from rune.transforms.sharding.reshard import uncut
-from rune.transforms.sharding.spans import Span, Spans, bytes_to_all, covering, exchanged, is_exchanged, joined, part_of
+from rune.transforms.sharding.spans import (
+    Span,
+    Spans,
+    bytes_to_all,
+    covering,
+    devices_of,
+    even_span,
+    exchanged,
+    is_exchanged,
+    joined,
+    part_of,
+    sent,
+)
 
 if TYPE_CHECKING:
     from rune.transforms.sharding.localize import Localize
 
 _KINDS = Scalar | Convert | Bitcast | Parts | View | Reduction | Contraction | Cumulative
+# Each element of a result is of one element of each operand, unless a contraction has sums.
+_OF_ELEMENTS = Scalar | Convert | Bitcast | View | Contraction
+MOST_LINKS = 8  # as many as between the products of a convolution's gradient and its windows
 
 
 def bordered(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Block | None:
@@ -92,7 +109,7 @@ def _ring(local: Localize, step: Step, args: Sequence[Value]) -> Block | None:
     array, start, _ = parts[0]
     if array is None or any(a is not array for a, *_ in parts):
         return None
-    if array.type.is_symbolic or not _is_by_single_axes(array):
+    if array.type.is_symbolic:
         return None
     size, source = size_of(array.type, axis), _spans(local, array)[axis]
     if any((low - high) % size for (*_, high), (_, low, _) in pairwise(parts)):
@@ -115,9 +132,9 @@ def _part(local: Localize, value: Value, axis: int) -> tuple[Block | None, int, 
     """The array of which a value is a part along one axis, and the bounds of the part."""
     if not local.owns(value):
         return None, 0, 0
-    if not isinstance(value.source, Computed) or value.source.primitive is not slice_:
+    if value.operation is None or value.operation.primitive is not slice_:
         return value, 0, size_of(value.type, axis)
-    (array,), params = value.source.args, value.source.params
+    (array,), params = value.operation.args, value.operation.params
     sides = zip(params["start"], params["limit"], params["stride"], type_of(array).shape, strict=True)
     is_part = all(side == (0, side[3], 1, side[3]) for n, side in enumerate(sides) if n != axis)
     if not local.owns(array) or params["stride"][axis] != 1 or not is_part:
@@ -135,8 +152,13 @@ def _from_outside(local: Localize, source: Outside, params: Params) -> Block | N
     return block.within(local, replace(source, block=block))
 
 
-def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Step | None:
-    """The operation with the spans of its operands; None if it cannot be done by spans."""
+def _step(
+    local: Localize, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters | None = None
+) -> Step | None:
+    """The operation with the spans of its operands; None if it cannot be done by spans.
+
+    letters: beside indices, if they are known
+    """
     types = [*map(type_of, args)]
     result = primitive.type_rule(*types, **params)
     if any(t.is_symbolic or t.dtype in dtypes.KEYS for t in (*types, result)):
@@ -144,9 +166,7 @@ def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: 
     # Indices are of 32 bits, also those behind an axis.
     if not all(0 < size_of(t, axis) < 2**30 for t in (*types, result) for axis in range(t.ndim)):
         return None
-    if not all(_is_by_single_axes(a) for a in args if local.owns(a)):
-        return None
-    letters = letters_beside_indices(primitive, types, params)
+    letters = letters or letters_beside_indices(primitive, types, params)
     if letters is None:
         return None
     starts: tuple[int, ...] | None = ()
@@ -155,11 +175,6 @@ def _step(local: Localize, primitive: Primitive, args: Sequence[Value], params: 
     if starts is None:
         return None
     return Step(primitive, params, types, starts, result, [_spans(local, a) for a in args], letters, local.region)
-
-
-def _is_by_single_axes(block: Block) -> bool:
-    """Whether each axis is split along one axis of the mesh, as ppermute sends."""
-    return all(len(names) <= 1 for names in block.layout)
 
 
 def _constant(value: Value) -> int | None:
@@ -176,8 +191,13 @@ def _is_along_cut(step: Step) -> bool:
 
 def _is_most(step: Step, target: Spans) -> bool:
     """Whether a slice has so much of each axis that a sum of its elements would send no less."""
-    sides = zip(step.spans[0], target, step.types[0].shape, step.result.shape, step.params["stride"], strict=True)
-    return all(b is not None and 2 * n * stride >= size for a, b, size, n, stride in sides if a)
+    (needed,) = step.operands(target)
+    sides = zip(step.spans[0], needed, step.types[0].shape, step.result.shape, step.params["stride"], strict=True)
+    return all(
+        b is not None and 2 * n * stride >= size and sent(a, b, step.region) <= 2 * n
+        for a, b, size, n, stride in sides
+        if a and isinstance(n, int)
+    )
 
 
 def _spans(local: Localize, value: Value) -> Spans:
@@ -189,25 +209,32 @@ def _spans(local: Localize, value: Value) -> Spans:
 
 
 def _equal_parts(local: Localize, type: ArrayType, axis: int, names: tuple[Name, ...]) -> Span | None:
-    if not names:
-        return None
-    share = size_of(type, axis) // local.region.size(names)
-    return Span(names[0], share, 0, share)
+    return even_span(names, size_of(type, axis), local.region) if names else None
 
 
 def _block(local: Localize, operation: Computed, type: ArrayType, value: Value, target: Spans) -> Block:
     """The block of a result of which the devices have these spans."""
     region, args = local.region, operation.args
-    is_even = [s is not None and s.is_even(size_of(type, axis), region) for axis, s in enumerate(target)]
-    layout = tuple((s.name,) if s and even else () for s, even in zip(target, is_even, strict=True))
-    if not any(s and not even for s, even in zip(target, is_even, strict=True)):
-        return Block(local, value, type, layout)
+    layout = tuple(_names_of_parts(local, s, size_of(type, axis)) for axis, s in enumerate(target))
     joined_bytes = bytes_to_all(type, target, region)
     remade_bytes = sum(_bytes_to_all(local, a) for a in {id(a): a for a in args if local.owns(a)}.values())
     # What was only moved costs nothing to move again, and its operand may have been gathered.
-    if remade_bytes < joined_bytes or (remade_bytes == joined_bytes and isinstance(operation.primitive.lower, View)):
-        return Block(local, value, type, uncut(type.ndim), operation, target, remade_bytes)
-    return Block(local, value, type, layout, None, target, joined_bytes)
+    is_remade = remade_bytes < joined_bytes or (
+        remade_bytes == joined_bytes and isinstance(operation.primitive.lower, View)
+    )
+    source, bytes_sent = (operation, remade_bytes) if is_remade else (None, joined_bytes)
+    if all(s is None or s.is_even(size_of(type, axis), region) for axis, s in enumerate(target)):
+        return Block(local, value, type, layout, source, (), bytes_sent, operation)
+    if all(names for s, names in zip(target, layout, strict=True) if s):
+        return Block(local, value, type, layout, None, target, joined_bytes, operation)
+    return Block(local, value, type, uncut(type.ndim) if is_remade else layout, source, target, bytes_sent, operation)
+
+
+def _names_of_parts(local: Localize, span: Span | None, size: int) -> tuple[Name, ...]:
+    """The mesh axes that split an axis in equal parts, if devices can exchange a span for these."""
+    if span is None or size % devices_of(span, local.region):
+        return ()
+    return span.names if is_exchanged(span, even_span(span.names, size, local.region), local.region) else ()
 
 
 def _bytes_to_all(local: Localize, block: Block) -> float:
@@ -218,7 +245,77 @@ def _bytes_to_all(local: Localize, block: Block) -> float:
     return local.operand(block).often * total
 
 
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """An operation of which one operand is split, and the spans of its result.
+
+    number: of that operand
+    """
+
+    step: Step
+    args: Sequence[Value]
+    number: int
+    target: Spans
+
+    @property
+    def operand(self) -> tuple[Value, Spans]:
+        """The operand that is split, and its spans for the result."""
+        return self.args[self.number], self.step.operands(self.target)[self.number]
+
+
 def _window(local: Localize, value: Value, target: Spans) -> Value:
+    """The elements of a value by these spans: exchanged, or computed from fewer that are."""
+    links: list[_Link] = []
+    count, elements = 0, _sent_elements(local, value, target)
+    source, needed = value, target
+    while len(links) < MOST_LINKS and elements and (link := _link(local, source, needed)) is not None:
+        links.append(link)
+        source, needed = link.operand
+        fewer = _sent_elements(local, source, needed)
+        if 2 * fewer <= elements:
+            count, elements = len(links), fewer
+    result = _from_devices(local, *(links[count - 1].operand if count else (value, target)))
+    for link in reversed(links[:count]):
+        sides = enumerate(zip(link.args, link.step.operands(link.target), strict=True))
+        operands = [result if n == link.number else _window(local, *side) for n, side in sides]
+        result = link.step.run(operands, link.target)
+    return result
+
+
+def _link(local: Localize, value: Value, target: Spans) -> _Link | None:
+    """The operation that computes a value for other spans; None if it would compute much again."""
+    operation = value.operation if local.owns(value) else None
+    if operation is None or not isinstance(operation.primitive.lower, _OF_ELEMENTS):
+        return None
+    if operation.primitive is gather or operation.letters.reductions:
+        return None
+    splitting = [n for n, a in enumerate(operation.args) if any(_spans(local, a))]
+    gaps = operation.params["interior"] if operation.primitive is pad else (0,) * len(target)
+    # Each device needs as many elements of an operand, unless its share of them would be a part.
+    if len(splitting) != 1 or any(span.share % (gap + 1) for span, gap in zip(target, gaps, strict=True) if span):
+        return None
+    operand = operation.args[splitting[0]]
+    # An operand that is not much smaller, and that nothing has computed, leads nowhere.
+    if local.owns(operand) and operand.operation is None and 2 * _elements(operand.type) > _elements(type_of(value)):
+        return None
+    letters = None if operation.letters.indexed else operation.letters
+    step = _step(local, operation.primitive, operation.args, operation.params, letters)
+    return step and _Link(step, operation.args, splitting[0], target)
+
+
+def _elements(type: ArrayType) -> int:
+    return math.prod(size_of(type, axis) for axis in range(type.ndim))
+
+
+def _sent_elements(local: Localize, value: Value, target: Spans) -> float:
+    """How many elements a device sends so that each has those of the target."""
+    spans, type = _spans(local, value), type_of(value)
+    sizes = [span.share if span else size_of(type, axis) for axis, span in enumerate(spans)]
+    shares = (sent(a, b, local.region) / a.share for a, b in zip(spans, target, strict=True) if a)
+    return math.prod(sizes) * sum(shares)
+
+
+def _from_devices(local: Localize, value: Value, target: Spans) -> Value:
     """The elements of a value by these spans, from those that the devices have."""
     if not any(target):
         return local.everything(value)
@@ -251,10 +348,15 @@ def _with_whole_axes(local: Localize, value: Value, near: Sequence[bool]) -> Val
 
 
 def settled(block: Block, local: Localize) -> Value:
-    """A block that has spans, in its layout: whole along axes that are not in equal parts."""
+    """A block that has spans, in its layout: in equal parts of axes, or whole along them."""
     if isinstance(block.source, Outside):
         interpreter = block.source.interpreter
         assert interpreter.parent is not None
         with use(interpreter.parent):
             return interpreter.at(block.source.block, block.layout)
-    return _with_whole_axes(local, block, [bool(names) for names in block.layout])
+    part = _with_whole_axes(local, block, [bool(names) for names in block.layout])
+    for axis, (span, names) in enumerate(zip(block.spans, block.layout, strict=True)):
+        if span is not None and names:
+            parts = even_span(names, size_of(block.type, axis), local.region)
+            part = exchanged(part, axis, span, parts, local.region)
+    return part

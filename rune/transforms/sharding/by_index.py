@@ -6,7 +6,7 @@
 
 So the result of a read is sent, or the updates of a write, and not the array. Indices become
 positions in the block: the index minus the first of the block, if it is one that the array has. A
-window has to be a single element along the axis; longer ones are read and written one by one.
+window is a single element along the axis; of a longer one each element gets an index of its own.
 
 Invariant: the same bits. Sums are of unsigned integers, of which all but one are 0, so that -0.0
            and NaN remain. A device writes the updates of its block in their order.
@@ -15,6 +15,7 @@ Invariant: the same bits. Sums are of unsigned integers, of which all but one ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,10 +28,10 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import complex_numbers, scalars
-from rune.ops.arithmetic import add, bitcast, cast, ge, le, logical_and, max, min, mul, ne, select, sub, zero_like
-from rune.ops.collectives import axis_index, psum
+from rune.ops.arithmetic import add, bitcast, cast, ge, le, logical_and, lt, max, min, mul, ne, select, sub, zero_like
+from rune.ops.collectives import psum
 from rune.ops.creation import iota
-from rune.ops.family import fit, reshape, size_value
+from rune.ops.family import broadcast, fit, reshape, size_value
 from rune.ops.index_dims import IndexDims
 from rune.ops.index_values import signed
 from rune.ops.indexing import gather, scatter
@@ -40,6 +41,7 @@ from rune.ops.windows import dynamic_slice, dynamic_update_slice
 from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.reshard import device_number
 
 Cut = Mapping[int, tuple[Name, ...]]  # the mesh axes that split an axis of the array
 READS = (gather, dynamic_slice, slice_)
@@ -48,8 +50,8 @@ READS = (gather, dynamic_slice, slice_)
 def indexed_axes(primitive: Primitive, types: Sequence[ArrayType], params: Params) -> list[int]:
     """The axes of the first operand that indices address, and along which it may be split."""
     if primitive is gather or isinstance(primitive.lower, Scatter):
-        sizes = params["slice_sizes"]
-        axes = [axis for axis in params["dims"].start_map if sizes[axis] == 1]
+        sizes, shape = params["slice_sizes"], types[0].shape
+        axes = [axis for axis in params["dims"].start_map if sizes[axis] == 1 or _is_less(sizes[axis], shape[axis])]
     elif primitive is dynamic_slice:
         axes = _shorter(types[0], params["sizes"])
     elif primitive is slice_:
@@ -64,6 +66,10 @@ def indexed_axes(primitive: Primitive, types: Sequence[ArrayType], params: Param
 
 def _shorter(operand: ArrayType, sizes: Sequence[Size]) -> list[int]:
     return [axis for axis, (size, window) in enumerate(zip(operand.shape, sizes, strict=True)) if size != window]
+
+
+def _is_less(window: Size, size: Size) -> bool:
+    return isinstance(window, int) and isinstance(size, int) and 1 < window < size
 
 
 def _has_bits(dtype: np.dtype) -> bool:
@@ -138,13 +144,7 @@ class ByIndex:
 
     def _first(self, axis: int, length: Size, dtype: np.dtype) -> Value:
         """The index in the array of the first element of this device's block."""
-        number: Value | None = None
-        for name in self.cut[axis]:
-            place = cast(axis_index(axis_name=name), dtype)
-            count = size_value(self.region.mesh.shape[name], dtype)
-            number = place if number is None else add(mul(number, count), place)
-        assert number is not None
-        return mul(number, size_value(length, dtype))
+        return mul(device_number(self.cut[axis], self.region.mesh, dtype), size_value(length, dtype))
 
 
 def _clamped(places: Value, last: Size) -> Value:
@@ -207,7 +207,45 @@ def _window(operation: ByIndex, operands: Sequence[Value], params: Params) -> _W
     # A write drops what is out of bounds unless it is clamped; a read is clamped unless it fills.
     mode = params["mode"]
     is_clamped = mode != "fill" if primitive is gather else mode == "clip"
-    return _Window(operands[0], _columns(operands[1]), params["dims"], params["slice_sizes"], is_clamped)
+    window = _Window(operands[0], _columns(operands[1]), params["dims"], params["slice_sizes"], is_clamped)
+    for axis in cut:
+        if window.sizes[axis] != 1:
+            window = _elements_along(window, axis, operation.array.shape[axis])
+    return window
+
+
+def _elements_along(window: _Window, axis: int, length: Size) -> _Window:
+    """The windows with an index for each of their elements along an axis.
+
+    The axis of the result that ran over the window has these indices now, at the same place.
+    """
+    dims, size = window.dims, window.sizes[axis]
+    offset = dims.offset[dims.window_axes(len(window.sizes)).index(axis)]
+    place = offset - sum(other < offset for other in dims.offset)  # among the axes of the indices
+
+    def spread(column: Value) -> Value:
+        shape = type_of(column).shape
+        axes = tuple(n + (n >= place) for n in range(len(shape)))
+        return broadcast(column, shape=(*shape[:place], size, *shape[place:]), axes=axes)
+
+    columns: list[Value] = []
+    for number, column in zip(dims.start_map, window.columns, strict=True):
+        places = spread(signed(column, length) if number == axis else column)
+        if number == axis:
+            last, index = length - size, _numbers(type_of(places).shape, place, places)
+            # A window that is partly outside of the array has no elements, if it is not moved.
+            start = _clamped(places, last) if window.is_clamped else _or_below(places, last)
+            places = add(start, index)
+            places = places if window.is_clamped else select(lt(start, zero_like(start)), start, places)
+        columns.append(places)
+    by_element = replace(
+        dims,
+        offset=tuple(other for other in dims.offset if other != offset),
+        collapsed=(*dims.collapsed, axis),
+        indices_batching=tuple(n + (n >= place) for n in dims.indices_batching),
+    )
+    sizes = tuple(1 if n == axis else other for n, other in enumerate(window.sizes))
+    return _Window(window.block, columns, by_element, sizes, window.is_clamped)
 
 
 def _columns(indices: Value) -> list[Value]:

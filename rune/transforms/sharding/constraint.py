@@ -10,15 +10,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from rune.array import CPU, Array, committed_to, put
+from rune.core.axes import own_axis
 from rune.core.interpreter import type_of
 from rune.core.primitive import Direct
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.dims import Size
 from rune.sharding import NamedSharding, PartitionSpec
-from rune.sharding.memory import spread
+from rune.sharding.memory import Spread, spread
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.moves import put_at
+from rune.transforms.sharding.reshard import constrained_layout, layout_of, spec_of, uncut
 
 
 def fitted(sharding: NamedSharding, shape: Shape) -> NamedSharding:
@@ -40,13 +42,21 @@ def _type_rule(x: ArrayType, *, sharding: NamedSharding) -> ArrayType:
 def _run(x: Value, *, sharding: NamedSharding) -> Array:
     type = type_of(x)
     array = x if isinstance(x, Array) else put(np.asarray(x, type.dtype), type, CPU)
-    return put_at(array, committed_to(spread(sharding)))
+    if not any(map(sharding.spec.is_open, range(type.ndim))):
+        return put_at(array, committed_to(spread(sharding)))
+    source, layout = array.place.device, uncut(type.ndim)
+    if isinstance(source, Spread) and source.sharding.mesh == sharding.mesh:
+        layout = layout_of(source.sharding.spec, type.ndim)
+    spec = spec_of(constrained_layout(sharding.spec, layout))
+    return put_at(array, committed_to(spread(sharding.update(spec=spec))))
 
 
 def _batch(batched: Sequence[bool], size: Size, x: Value, *, sharding: NamedSharding) -> tuple[Array, bool]:
-    # Lanes lead, and are not split.
-    lane_sharding = NamedSharding(sharding.mesh, PartitionSpec(None, *sharding.spec))
-    return sharding_constraint(x, sharding=lane_sharding), batched[0]
+    axis = own_axis()
+    # Lanes lead, and stay as they are split already unless vmap says how.
+    lanes = axis.split if axis is not None and axis.split else PartitionSpec.UNCONSTRAINED
+    spec = PartitionSpec(lanes, *sharding.spec)
+    return sharding_constraint(x, sharding=NamedSharding(sharding.mesh, spec)), batched[0]
 
 
 sharding_constraint: Direct = Direct(

@@ -171,8 +171,11 @@ def cuts_for(
 _SIZES = {broadcast: "shape", reshape: "shape", iota: "shape", dynamic_slice: "sizes"}
 
 
-def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Params:
-    """The parameters for a result of this type."""
+def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType, indexed_axes: Collection[int] = ()) -> Params:
+    """The parameters for a result of this type.
+
+    indexed_axes: those along which a device has a part of what windows address
+    """
     # An axis can be split only if a slice or a window takes all of it.
     if primitive in _SIZES:
         return {**params, _SIZES[primitive]: block.shape}
@@ -180,7 +183,8 @@ def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Par
         spans = zip(params["start"], params["stride"], block.shape, strict=True)
         return {**params, "limit": tuple(_limit(*span) for span in spans)}
     if primitive is gather or isinstance(primitive.lower, Scatter):
-        return {**params, "slice_sizes": _window_sizes(primitive, params["dims"], params["slice_sizes"], block)}
+        sizes = _window_sizes(primitive, params["dims"], params["slice_sizes"], block, indexed_axes)
+        return {**params, "slice_sizes": sizes}
     return params
 
 
@@ -191,11 +195,13 @@ def _limit(start: int, stride: int, size: Size) -> Size:
     return start + stride * (size - 1) + 1 if size else start
 
 
-def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: ArrayType) -> Shape:
+def _window_sizes(
+    primitive: Primitive, dims: IndexDims, sizes: Shape, block: ArrayType, indexed_axes: Collection[int]
+) -> Shape:
     """The sizes of windows; axes that they span completely may be split."""
     window = dims.window_axes(len(sizes))
     axes = dims.offset if primitive is gather else window
-    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True)}
+    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True) if axis not in indexed_axes}
     # An index may address an axis that its windows span, and has to be 0 then. Other windows along
     # such an axis are not split, and their size may not be comparable with a symbolic one.
     spanned = {axis: n for axis, n in lengths.items() if axis not in dims.start_map or _are_numbers(n, sizes[axis])}

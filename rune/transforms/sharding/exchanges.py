@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from rune.core.axes import Name
+from rune.core.axes import Name, names_of
 from rune.core.higher import Runs, equation_calls
 from rune.core.program import Equation, Program
 from rune.core.types import ArrayType
@@ -83,7 +84,7 @@ def _of_equation(equation: Equation, mesh: Mesh) -> Exchange:
     call, blocks = equation.params["call"], tuple(a.type for a in equation.operands)
     # Within groups a device exchanges with those of its group; the largest group takes longest.
     groups = dict(call.params).get("groups")
-    devices = max(map(len, groups)) if groups else mesh.shape[call.axis_name]
+    devices = max(map(len, groups)) if groups else math.prod(mesh.shape[name] for name in names_of(call.axis_name))
     return Exchange(call.primitive.name, call.axis_name, devices, blocks, 1, equation.frame)
 
 

@@ -54,7 +54,15 @@ from rune.transforms.sharding.cuts import (
 )
 from rune.transforms.sharding.letters import letters_beside_indices, letters_of
 from rune.transforms.sharding.loops import local_loop
-from rune.transforms.sharding.reshard import Layout, cuts_further, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.reshard import (
+    Layout,
+    constrained_layout,
+    cuts_further,
+    layout_of,
+    resharded,
+    spec_of,
+    uncut,
+)
 from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
@@ -127,8 +135,8 @@ class Localize(Interpreter):
         source = block.source
         if target in block.copies or not isinstance(source, Computed):
             return None
-        # With spans a block has no other layout yet.
-        if not block.copies:
+        # With spans a block has no other layout yet; of one in equal parts all is computed again.
+        if not block.copies or (block.bytes_to_all and target == uncut(block.type.ndim)):
             return {}
         return cuts_for(target, source.letters, [*map(self.operand, source.args)], block.type, self.region)
 
@@ -211,7 +219,7 @@ class Localize(Interpreter):
     def _laid_out(self, value: Value, sharding: NamedSharding) -> Block:
         _require_same(sharding.mesh, self.region.mesh)
         type = type_of(value)
-        layout = layout_of(sharding.spec, type.ndim)
+        layout = constrained_layout(sharding.spec, self.layout(value))
         return Block(self, self.at(value, layout), type, layout)
 
     def _by_letters(self, operation: Computed) -> list[Block]:
@@ -232,7 +240,8 @@ class Localize(Interpreter):
         primitive, letters = operation.primitive, operation.letters
         (type, layout), inner = results[0], within(letters, cuts)
         inner_layout = tuple(inner.get(letter, ()) for letter in letters.results[0])
-        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(inner_layout)))
+        indexed = indexed_cut(letters, cuts)
+        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(inner_layout)), indexed)
         layouts = operand_layouts(letters, cuts)
         operands = [self.at(a, layout) for a, layout in zip(operation.args, layouts, strict=True)]
         reductions = [(unite, name) for letter, unite in letters.reductions.items() for name in cuts.get(letter, ())]
@@ -240,7 +249,6 @@ class Localize(Interpreter):
         start = operands[0] if reductions and primitive is scatter_add else None
         if start is not None:
             operands[0] = zeros_like(start)
-        indexed = indexed_cut(letters, cuts)
         if indexed:
             by_index = ByIndex(primitive, type_of(operation.args[0]), indexed, self.region)
             finish = functools.partial(resharded, mesh=self.region.mesh, source=inner_layout, target=layout)
@@ -340,5 +348,5 @@ def _operand_specs(equation: Equation) -> Specs:
     if body_of(equation.primitive, equation.operands, equation.params) is not None:
         return equation.params["in_specs"]
     if equation.primitive is sharding_constraint:
-        return (equation.params["sharding"].spec,)
+        return (equation.params["sharding"].spec.settled(),)
     return (PartitionSpec(),) * len(equation.operands)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from rune import config, ops
 from rune.array import Array
-from rune.core.axes import Name
+from rune.core.axes import Name, batching, free_axes, own_axis
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import Axis, current, literal_like
 from rune.core.manual import Manual
@@ -27,7 +27,7 @@ from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
 from rune.core.varying import Variation
 from rune.dims import Size
-from rune.sharding import PartitionSpec
+from rune.sharding import NamedSharding, PartitionSpec
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.checks.nans_and_bounds import is_watching
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
@@ -58,7 +58,7 @@ class Inside(Manual):
     __slots__ = ("region",)
 
     def __init__(self, region: Region):
-        super().__init__(current(), {name: Axis(region.mesh.shape[name], region.is_typed) for name in region.manual})
+        super().__init__(current(), {n: Axis(region.mesh.shape[n], region.is_typed, True) for n in region.manual})
         self.region = region
 
 
@@ -262,14 +262,31 @@ def _batch(
     in_specs: Specs,
     out_specs: Specs,
 ) -> tuple[list[Array], Sequence[bool]]:
-    lane_program, out_batched = Inside(region).trace(batch_program, program, tuple(batched), own_size(size, program))
-    lane_in_specs, lane_out_specs = _with_lanes(batched, in_specs), _with_lanes(out_batched, out_specs)
+    axis, split = own_axis(), _split_of_lanes(program)
+    if split:
+        NamedSharding(region.mesh, PartitionSpec(split))  # refuses names that the mesh lacks
+        region = replace(region, manual=tuple(dict.fromkeys((*region.manual, *split))))
+        size = size // region.size(split)
+    # Each device has the lanes of its own block, which are not split further there.
+    with batching(axis and replace(axis, split=())):
+        lane_program, out_batched = Inside(region).trace(
+            batch_program, program, tuple(batched), own_size(size, program)
+        )
+    lane_in_specs, lane_out_specs = _with_lanes(batched, in_specs, split), _with_lanes(out_batched, out_specs, split)
     return bind(region, lane_program, lane_in_specs, lane_out_specs, args), out_batched
 
 
-def _with_lanes(batched_values: Sequence[bool], specs: Specs) -> Specs:
-    """The specs of values that may have a leading batch axis, which is not split."""
-    return tuple(PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched_values, strict=True))
+def _split_of_lanes(program: Program) -> tuple[Name, ...]:
+    """The mesh axes that split the lanes of a body; none if it mentions these, or the lanes."""
+    axis = own_axis()
+    if axis is None or not free_axes(program).isdisjoint({axis.name, *axis.split}):
+        return ()
+    return axis.split
+
+
+def _with_lanes(batched_values: Sequence[bool], specs: Specs, split: tuple[Name, ...]) -> Specs:
+    """The specs of values that may have a leading batch axis."""
+    return tuple(PartitionSpec(split or None, *s) if b else s for s, b in zip(specs, batched_values, strict=True))
 
 
 def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:

@@ -19,6 +19,7 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.values import Value
 from rune.dims import Size
+from rune.ops.arithmetic import cast
 from rune.ops.family import size_value
 from rune.sharding import Mesh, PartitionSpec
 
@@ -28,6 +29,14 @@ Layout = tuple[tuple[Name, ...], ...]
 def layout_of(spec: PartitionSpec, ndim: int) -> Layout:
     """The layout of an array of this rank."""
     return tuple(spec.names(axis) for axis in range(ndim))
+
+
+def constrained_layout(spec: PartitionSpec, layout: Layout) -> Layout:
+    """The layout by a spec; axes that it does not constrain stay as they are in another layout."""
+    names = set(spec.all_names())
+    return tuple(
+        at if spec.is_open(axis) and names.isdisjoint(at) else spec.names(axis) for axis, at in enumerate(layout)
+    )
 
 
 def uncut(ndim: int) -> Layout:
@@ -80,6 +89,14 @@ def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value
 def _common(a: Sequence[Name], b: Sequence[Name]) -> int:
     """The number of names in their common beginning, along which nothing has to move."""
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def device_number(names: Sequence[Name], mesh: Mesh, dtype: np.dtype) -> Value:
+    """The number of this device along mesh axes, the first outermost."""
+    number, *others = (cast(ops.axis_index(axis_name=name), dtype) for name in names)
+    for name, place in zip(names[1:], others, strict=True):
+        number = ops.add(ops.mul(number, size_value(mesh.shape[name], dtype)), place)
+    return number
 
 
 def gathered(block: Value, axis: int, name: Name, devices: Size) -> Array:

@@ -1,6 +1,6 @@
 """Spans: the elements of an axis that each device has, where they are not equal parts of it.
 
-Device d of n along a mesh axis has the elements from d * share + first on, `width` of them.
+Device d of n along mesh axes has the elements from d * share + first on, `width` of them.
 
     x       0 1 2 3 | 4 5 6 7        two devices, share 4, first 0, width 4
     x[1:]   . 0 1 2 | 3 4 5 6        the same memory by the index in the slice: first -1
@@ -25,32 +25,35 @@ from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import add, ge, logical_and, logical_or, lt, mul, select, zero_like
-from rune.ops.collectives import axis_index, ppermute
+from rune.ops.collectives import ppermute
 from rune.ops.creation import iota
 from rune.ops.family import broadcast, reshape, size_value
-from rune.ops.movement import concatenate, pad, slice_
+from rune.ops.movement import concatenate, pad, reverse, slice_
 from rune.ops.windows import dynamic_slice
 from rune.records import dataclass
 from rune.transforms.sharding.blocks import Region
-from rune.transforms.sharding.reshard import gathered
+from rune.transforms.sharding.reshard import device_number, gathered
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The elements that each device along a mesh axis has, or needs, of an axis of an array."""
+    """The elements that each device has, or needs, of an axis of an array.
 
-    name: Name
+    names: the mesh axes that split it, the first outermost
+    """
+
+    names: tuple[Name, ...]
     share: int
     first: int
     width: int
 
     def shifted(self, by: int) -> Span:
         """The same elements by an index that is larger by so much."""
-        return Span(self.name, self.share, self.first + by, self.width)
+        return Span(self.names, self.share, self.first + by, self.width)
 
     def is_even(self, length: int, region: Region) -> bool:
         """Whether they are equal parts of the axis."""
-        return self == Span(self.name, self.share, 0, self.share) and self.share * _devices(self, region) == length
+        return self == Span(self.names, self.share, 0, self.share) and self.share * devices_of(self, region) == length
 
 
 Spans = tuple[Span | None, ...]  # None: an axis that every device has whole
@@ -58,13 +61,20 @@ Spans = tuple[Span | None, ...]  # None: an axis that every device has whole
 
 def covering(span: Span, length: int, region: Region) -> Span:
     """The shortest span, near to this one, that has all elements of an axis of this length."""
-    shares = span.share * _devices(span, region)
+    shares = span.share * devices_of(span, region)
     first = 0 if shares == length else min(span.first, 0)
-    return Span(span.name, span.share, first, span.share + max(0, length - first - shares))
+    return Span(span.names, span.share, first, span.share + max(0, length - first - shares))
 
 
-def _devices(span: Span, region: Region) -> int:
-    return region.mesh.shape[span.name]
+def even_span(names: tuple[Name, ...], length: int, region: Region) -> Span:
+    """The span of parts that are equal but for the last ones, which may reach behind the axis."""
+    share = -(-length // region.size(names))
+    return Span(names, share, 0, share)
+
+
+def devices_of(span: Span, region: Region) -> int:
+    """The number of devices along the mesh axes of a span."""
+    return region.size(span.names)
 
 
 # --- exchanges ----------------------------------------------------------------------------------
@@ -94,35 +104,44 @@ def sent(source: Span | None, target: Span | None, region: Region) -> int:
     """How many elements along the axis a device sends, so that each has the target."""
     if source is None:
         return 0
-    devices = _devices(source, region)
+    devices = devices_of(source, region)
     others = (devices - 1) * source.share
-    if target is None or not _are_aligned(source, target):
+    if target is None or source.names != target.names:
         return others
-    return min(others, sum(p.high - p.low for p in _pieces(source, target) if p.hop % devices))
+    pieces = _pieces(source, _aligned(source, target, region))
+    return min(others, sum(p.high - p.low for p in pieces if p.hop % devices))
 
 
 def bytes_to_all(type: ArrayType, spans: Spans, region: Region) -> float:
     """The bytes that a device sends so that all devices have all of an array."""
     sizes = [span.width if span else size for span, size in zip(spans, type.shape, strict=True)]
-    devices = math.prod(_devices(span, region) for span in spans if span)
+    devices = math.prod(devices_of(span, region) for span in spans if span)
     return (devices - 1) * type.dtype.itemsize * math.prod(size for size in sizes if isinstance(size, int))
 
 
 def is_exchanged(source: Span | None, target: Span | None, region: Region) -> bool:
     """Whether the devices send borders, and not all that they have."""
-    if source is None or target is None or not _are_aligned(source, target):
+    if source is None or target is None or source.names != target.names:
         return False
-    return source == target or sent(source, target, region) < (_devices(source, region) - 1) * source.share
+    return source == target or sent(source, target, region) < (devices_of(source, region) - 1) * source.share
 
 
-def _are_aligned(source: Span, target: Span) -> bool:
-    return (source.name, source.share) == (target.name, target.share)
+def _aligned(source: Span, target: Span, region: Region) -> Span:
+    """The span with the share of the source in which each device has its elements of the target."""
+    last = (devices_of(source, region) - 1) * (target.share - source.share)
+    return Span(source.names, source.share, target.first + min(0, last), target.width + abs(last))
 
 
 def exchanged(block: Value, axis: int, source: Span, target: Span, region: Region) -> Value:
     """The target's elements from those of the source. The axis is a ring if its parts are equal."""
     if source == target:
         return block
+    if source.share != target.share:
+        # Each needs another part of its neighbours' elements, and gets what any of them needs.
+        wide = _aligned(source, target, region)
+        step = _integer(target.share - source.share)
+        start = add(mul(_number(source, region), step), _integer(target.first - wide.first))
+        return _window_at(exchanged(block, axis, source, wide, region), axis, start, target.width)
     parts: list[Value] = []
     for piece in _pieces(source, target):
         part = cropped(block, axis, piece.low, piece.high)
@@ -132,9 +151,21 @@ def exchanged(block: Value, axis: int, source: Span, target: Span, region: Regio
 
 def _from_device(part: Value, span: Span, hop: int, region: Region) -> Value:
     """What the device has that is so many places further on; the first follows the last."""
-    devices = _devices(span, region)
+    devices = devices_of(span, region)
     ring = tuple(((d + hop) % devices, d) for d in range(devices))
-    return ppermute(part, permutation=ring, axis_name=span.name) if hop % devices else part
+    return _permuted(part, span, ring) if hop % devices else part
+
+
+def mirrored(block: Value, axis: int, span: Span, region: Region) -> Value:
+    """The elements in the opposite order, on the device that is as far from the other end."""
+    devices = devices_of(span, region)
+    opposite = tuple((devices - 1 - d, d) for d in range(devices))
+    return _permuted(reverse(block, axes=(axis,)), span, opposite)
+
+
+def _permuted(part: Value, span: Span, permutation: tuple[tuple[int, int], ...]) -> Value:
+    names = span.names
+    return ppermute(part, permutation=permutation, axis_name=names[0] if len(names) == 1 else names)
 
 
 # --- windows of one device ----------------------------------------------------------------------
@@ -155,20 +186,25 @@ def part_of(array: Value, axis: int, span: Span, region: Region) -> Value:
     shape = type_of(array).shape
     length = shape[axis]
     assert isinstance(length, int)
-    end = (_devices(span, region) - 1) * span.share + span.first + span.width
+    end = (devices_of(span, region) - 1) * span.share + span.first + span.width
     low, high = max(0, -span.first), max(0, end - length)
     lows, highs = (tuple(n if a == axis else 0 for a in range(len(shape))) for n in (low, high))
     padded = pad(array, zero_like(array), low=lows, high=highs, interior=(0,) * len(shape))
-    start = add(_start(span), _integer(low))
+    return _window_at(padded, axis, add(_start(span, region), _integer(low)), span.width)
+
+
+def _window_at(block: Value, axis: int, start: Value, width: int) -> Value:
+    shape = type_of(block).shape
     starts = [start if n == axis else _integer(0) for n in range(len(shape))]
-    sizes = tuple(span.width if n == axis else size for n, size in enumerate(shape))
-    return dynamic_slice(padded, *starts, sizes=sizes)
+    return dynamic_slice(block, *starts, sizes=tuple(width if n == axis else size for n, size in enumerate(shape)))
 
 
 def joined(block: Value, axis: int, span: Span, length: int, region: Region) -> Value:
     """The elements of an axis on every device, from those that each has."""
-    devices, more = _devices(span, region), span.width - span.share
-    all_blocks = gathered(block, axis, span.name, devices)
+    devices, more = devices_of(span, region), span.width - span.share
+    all_blocks = block
+    for name in reversed(span.names):
+        all_blocks = gathered(all_blocks, axis, name, region.mesh.shape[name])
     shape = type_of(all_blocks).shape
     before, after = shape[:axis], shape[axis + 1 :]
     if more:
@@ -179,10 +215,10 @@ def joined(block: Value, axis: int, span: Span, length: int, region: Region) -> 
     return cropped(all_blocks, axis, -span.first, length - span.first)
 
 
-def is_within(block: Value, axis: int, span: Span, low: int, high: int) -> Value:
+def is_within(block: Value, axis: int, span: Span, low: int, high: int, region: Region) -> Value:
     """Where the index of an element along the axis is at least low and less than high."""
     shape = type_of(block).shape
-    index = add(_places(span.width), _start(span))
+    index = add(_places(span.width), _start(span, region))
     return broadcast(logical_and(ge(index, _integer(low)), lt(index, _integer(high))), shape=shape, axes=(axis,))
 
 
@@ -193,9 +229,9 @@ def counted_once(block: Value, axis: int, span: Span, length: int, fill: Value, 
     """
     if span.is_even(length, region):
         return block
-    mask = is_within(block, axis, span, 0, length)
+    mask = is_within(block, axis, span, 0, length, region)
     if span.width > span.share:
-        is_last = ge(axis_index(axis_name=span.name), _integer(_devices(span, region) - 1))
+        is_last = ge(_number(span, region), _integer(devices_of(span, region) - 1))
         is_first = lt(_places(span.width), _integer(span.share))
         counted = logical_or(is_first, broadcast(is_last, shape=(span.width,), axes=()))
         mask = logical_and(mask, broadcast(counted, shape=type_of(block).shape, axes=(axis,)))
@@ -206,9 +242,13 @@ def _places(width: int) -> Value:
     return iota(shape=(width,), axis=0, dtype=np.dtype(dtypes.i32))
 
 
-def _start(span: Span) -> Value:
+def _start(span: Span, region: Region) -> Value:
     """The index of this device's first element."""
-    return add(mul(axis_index(axis_name=span.name), _integer(span.share)), _integer(span.first))
+    return add(mul(_number(span, region), _integer(span.share)), _integer(span.first))
+
+
+def _number(span: Span, region: Region) -> Value:
+    return device_number(span.names, region.mesh, np.dtype(dtypes.i32))
 
 
 def _integer(number: int) -> Value:

@@ -52,3 +52,18 @@ def test_a_program_on_cuda_devices_computes_what_jax_computes(parts: tuple[FakeN
     for number, ours in enumerate(PROGRAMS[name](library)):
         np.testing.assert_allclose(np.asarray(ours), STORED[f"{name} {number}"], rtol=2e-5, atol=2e-5)
     assert nccl.problems == []
+
+
+def test_devices_along_two_axes_of_a_mesh_are_one_group(parts: tuple[FakeNccl, Any]):
+    nccl, library = parts
+    mesh, x = library.mesh((4, 2), "ab"), np.arange(16, dtype="f").reshape(8, 2)
+    ring = [(n, (n + 3) % 8) for n in range(8)]
+
+    for names in (("a", "b"), ("b", "a")):
+        body = functools.partial(lax.ppermute, axis_name=names, perm=ring)
+        function = library.shard_map(body, mesh=mesh, in_specs=P(names), out_specs=P(names))
+        np.testing.assert_array_equal(np.asarray(rune.jit(function)(x)), np.roll(x, 3, axis=0))
+        u = rune.device_put(x, rune.NamedSharding(mesh, P(names)))
+        change = rune.jit(lambda u: rnp.pad(u[1:] - u[:-1], ((0, 1), (0, 0))) + u[::-1])(u)
+        np.testing.assert_array_equal(np.asarray(change), np.pad(np.diff(x, axis=0), ((0, 1), (0, 0))) + x[::-1])
+    assert nccl.problems == []

@@ -37,9 +37,9 @@ def sent(function: Callable[..., Any], specs: tuple[P, ...], *args: Any) -> list
 
 
 def require_same(function: Callable[..., Any], mesh: Any, specs: tuple[P, ...], *args: Any) -> None:
-    """Results of arrays on a mesh are those of arrays on one device, to the last bit."""
+    """Results of arrays on a mesh are those of NumPy on one device, to the last bit."""
     on_devices = [rune.device_put(a, NamedSharding(mesh, s)) for a, s in zip(args, specs, strict=True)]
-    results, expected = rune.jit(function)(*on_devices), rune.jit(function)(*args)
+    results, expected = rune.jit(function)(*on_devices), function(*map(rnp.asarray, args))
     for number, (a, b) in enumerate(zip(rune.tree.leaves(results), rune.tree.leaves(expected), strict=True)):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b), err_msg=str(number))
 
@@ -180,6 +180,36 @@ def test_windows_of_lanes_are_read_and_written_however_the_lanes_are_in_parts(sp
     require_same(step, EIGHT, (spec, P(), P()), cache, numbers(8, length, 24), starts)
 
 
+STARTS = np.array([0, 37, 3, -2, 36, 20, 7], "i4")
+
+
+def test_of_windows_at_computed_starts_the_elements_are_sent_and_not_the_array():
+    def windows(x: Any, starts: Any) -> Any:
+        return rune.vmap(lambda n: lax.dynamic_slice(x, (n, 0), (3, 3)))(starts)
+
+    assert sent(windows, (P("x"), P()), numbers(400, 3), STARTS) == [("psum", 7 * 3 * 12, 1)]
+    assert [kind for kind, *_ in sent(windows, (P("x"), P()), X, STARTS)] == ["all_gather"]  # which is less
+
+
+@pytest.mark.parametrize(("layout", "mode"), [*zip(LAYOUTS, ["fill", "clip", "promise_in_bounds"], strict=True)])
+def test_windows_at_computed_starts_mean_what_they_mean(layout: str, mode: str):
+    mesh, spec = LAYOUTS[layout]
+    starts = STARTS % 36 if mode == "promise_in_bounds" else STARTS
+    rows = lax.ScatterDimensionNumbers((1, 2), (), (0,))
+    columns = lax.GatherDimensionNumbers((0, 2), (), (0,))  # the elements of a window lead
+
+    def all_of_them(x: Any, starts: Any, u: Any) -> Any:
+        at = starts[:, None]
+        read = lax.gather(x, at, columns, (5, 3), mode=mode, fill_value=7.0)
+        written = lax.scatter(x, at, u, rows, mode=mode), lax.scatter_add(x, at, u, rows, mode=mode)
+        return read, written, rune.vmap(lambda n, m: lax.dynamic_slice(x, (n, m), (5, 2)))(starts, starts % 3)
+
+    x = np.tile(numbers(ROWS, 3), (10, 1))
+    require_same(
+        all_of_them, mesh, (spec, P(), P()), x, starts * 11 % 396 if mode != "fill" else starts * 11, numbers(7, 5, 3)
+    )
+
+
 def test_gradients_through_indices_of_an_array_in_parts():
     def loss(x: Any, i: Any, u: Any) -> Any:
         read = (rnp.sin(x[i % ROWS]) * u).sum() + (x[7] * x[30:33]).sum() + x.at[i].get(mode="fill", fill_value=2).sum()
@@ -187,7 +217,7 @@ def test_gradients_through_indices_of_an_array_in_parts():
         return read + sum(written) + (lax.dynamic_update_slice(x, u, (i[3], 0)) ** 3).sum()
 
     gradient = rune.grad(loss, (0, 2))
-    expected = rune.jit(gradient)(X, INDICES, U)
+    expected = gradient(*map(rnp.asarray, (X, INDICES, U)))
     x = rune.device_put(X, NamedSharding(EIGHT, P("x")))
     for a, b in zip(rune.jit(gradient)(x, INDICES, U), expected, strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-5)

@@ -69,6 +69,18 @@ def test_the_parts_add_up():
 
 
 @pytest.mark.usefixtures("_measured")
+def test_a_permutation_over_two_axes_takes_the_time_of_one_message():
+    def seconds(names: Any, pairs: Any) -> float:
+        f = rune.shard_map(lambda x: lax.ppermute(x, names, pairs), mesh=MESH, in_specs=P(names), out_specs=P(names))
+        explanation = rune.explain(f)(np.ones((64, 64), "f"))
+        assert f"over {names!r}" in explanation["time"]
+        return explanation.prediction.exchange_seconds
+
+    ring = [(n, (n + 1) % 8) for n in range(8)]
+    assert seconds(("data", "model"), ring) == seconds(("model", "data"), ring) > 0
+
+
+@pytest.mark.usefixtures("_measured")
 def test_more_bytes_never_take_less_time():
     f = rune.shard_map(lambda x: lax.psum(x, "data"), mesh=MESH, in_specs=P("data"), out_specs=P())
     times = [rune.explain(f)(np.ones(n, "f")).prediction.exchange_seconds for n in (4, 64, 4096, 1 << 16, 1 << 20)]

@@ -114,10 +114,18 @@ def test_a_layout_reaches_back_through_thousands_of_operations():
 
 def test_a_gathered_value_is_not_gathered_again():
     def readers(x: Any) -> tuple[Any, Any, Any]:
-        return rnp.flip(x, 0), rnp.flip(x, 0) * 2, x
+        return rnp.cumsum(x, 0), rnp.cumsum(x, 0) * 2, x
 
     program = local(readers, (P("a"),), (P(), P(), P(None, "a")), numbers(8, 8))
     assert [e.primitive.name for e in program.equations].count("all_gather") == 1
+
+
+def test_of_a_gathered_value_the_reversed_one_is_not_gathered():
+    program = local(lambda x: (rnp.flip(x, 0), x), (P("a"),), (P(), P(None, "a")), numbers(8, 8))
+
+    names = [e.primitive.name for e in program.equations]
+    assert names.count("all_gather") == 1
+    assert "ppermute" not in names
 
 
 # --- sums of which each device takes a part -------------------------------------------------------
