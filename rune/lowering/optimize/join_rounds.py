@@ -60,11 +60,13 @@ from rune.lowering.kernel.rewrite import (
     walk,
     walk_expr,
 )
+from rune.lowering.kernel.work import called_instructions
 from rune.lowering.optimize.unroll import round_at
 from rune.lowering.passes import Pass
 
 APART = 4  # rounds in one where no neighbours are: what they change is kept apart less often
-MOST_STATEMENTS, MOST_ACCESSES = 768, 320  # of a joined round: more take long to compile
+# Of a joined round, as more take long to compile: statements, accesses, instructions in functions.
+MOST = (768, 320, 256)
 
 
 def join_rounds(target: Target) -> Pass[KernelCode]:
@@ -101,7 +103,8 @@ def _rounds(loop: For, most: int, arrays: Set[str]) -> int:
     if not isinstance(loop.extent, int) or loop.extent < 2:
         return 1
     places = _places(loop.body)
-    fitting = min(MOST_STATEMENTS // max(1, len(inside)), MOST_ACCESSES // max(1, len(places)))
+    called = called_instructions(loop.body)
+    fitting = min(limit // max(1, size) for limit, size in zip(MOST, (len(inside), len(places), called), strict=True))
     neighbours = (place for place in places if place[0] in arrays)
     count = min(most if _has_pairs(neighbours, loop) else APART, most, fitting)
     return loop.extent if loop.extent <= count else 1 << max(0, count.bit_length() - 1)

@@ -144,6 +144,13 @@ def test_a_large_body_is_joined_less_often():
     assert extents(JOIN.run(rows("60", loop=sums))) == [60]
 
 
+@pytest.mark.parametrize(("calls", "extent"), [(0, 4), (1, 8), (6, 32), (7, 64)])
+def test_rounds_that_call_long_functions_are_joined_less_often(calls: int, extent: int):
+    value = "exp(" * calls + "x[{stride}*i + j]" + ")" * calls
+
+    assert extents(JOIN.run(rows("64", loop=f"s add= {value}"))) == [extent]
+
+
 def test_nothing_is_joined_where_threads_wait_for_each_other():
     code = parse(
         """code f(x: read f32[512], y: write f32[512]) {
