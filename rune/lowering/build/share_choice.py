@@ -109,6 +109,9 @@ def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, ta
     threads = target.subgroup_threads
     if statements > choice.line_code * threads or instructions > choice.line_calls * threads:
         return None
+    # Loops take a third of the time to compile, so few rows do not repay long code.
+    if statements > choice.short_line_code * threads and cost.count((rows,)) < choice.line_rows:
+        return None
     # Pairs, if rows that are written are whole lines of them: two neighbours are written at once.
     writes = any(isinstance(s, Store) for nest in point if isinstance(nest, For) for s in walk((nest,)))
     widths = (n for n in ((2, 1) if writes else (1,)) if _has_runs(point, n))

@@ -14,30 +14,64 @@ Invariant: writes what each thread would write by itself.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import field
 
+from rune.lowering.codegen.spirv.binary.module import Module
 from rune.lowering.codegen.spirv.binary.words import ALIGNED, Op
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.nodes import For, KernelCode, Kind, Store
+from rune.lowering.kernel.rewrite import walk
 from rune.records import dataclass
+
+
+def writer_for(code: KernelCode, target: Target) -> Callable[[Module], Writer]:
+    """The writer of a kernel.
+
+    Where loops store nothing, what is stored are their sums. They have no arithmetic that could get
+    into the lane, and loops of products take up to a tenth longer if pairs are sums of halves.
+    """
+    if not target.has_lines:
+        return Writer
+    loops = [s for s in walk(code.body) if isinstance(s, For) and s.kind not in (Kind.GRID, Kind.WORKGROUP)]
+    stores = any(isinstance(s, Store) for loop in loops for s in walk(loop.body))
+    return LaneWriter if loops and not stores else PairWriter
 
 
 @dataclass(slots=True)
 class LaneWriter(Writer):
     """One function.
 
-    truth:  a condition that always holds, which the driver does not know (lines.py)
-    places: how often an index is accessed
-    stores: how often a pair is stored
+    truth: a condition that always holds, which the driver does not know (lines.py)
     """
 
     truth: int = 0
-    places: Counter[int] = field(default_factory=Counter)
-    stores: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     # `super()` does not know the class that slots have replaced.
 
     def store(self, array: Pointer, index: int, value: int) -> None:
         Writer.store(self, array, index, self.choice(array.kind, value))
+
+    def choice(self, kind: str, value: int, otherwise: int = 0) -> int:
+        """A value that is not computed in the lane.
+
+        otherwise: what it would be if the condition did not hold; another number makes it another
+                   value to the driver
+        """
+        return self.emit(Op.Select, self.module.type(kind), self.truth, value, self.constant(kind, otherwise))
+
+
+@dataclass(slots=True)
+class PairWriter(LaneWriter):
+    """One function that stores pairs as sums of their halves.
+
+    places: how often an index is accessed
+    stores: how often a pair is stored
+    """
+
+    places: Counter[int] = field(default_factory=Counter)
+    stores: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def store_pair(self, array: Pointer, index: int, values: tuple[int, int]) -> None:
         times = self.stores[values]
@@ -55,14 +89,6 @@ class LaneWriter(Writer):
         self.places[index] += 1
         times = self.places[index]
         return index if times == 1 else self.choice(kind, index, times)
-
-    def choice(self, kind: str, value: int, otherwise: int = 0) -> int:
-        """A value that is not computed in the lane.
-
-        otherwise: what it would be if the condition did not hold; another number makes it another
-                   value to the driver
-        """
-        return self.emit(Op.Select, self.module.type(kind), self.truth, value, self.constant(kind, otherwise))
 
     def joined(self, kind: str, low: int, high: int) -> int:
         """An integer of 64 bits by arithmetic on halves, which is computed in the lane."""
