@@ -17,9 +17,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
 
+from rune import dtypes
 from rune.lowering.codegen.spirv.binary.module import Module
 from rune.lowering.codegen.spirv.binary.words import ALIGNED, Op
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.lowering.codegen.spirv.scalar import Value, resized
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import For, KernelCode, Kind, Store
 from rune.lowering.kernel.rewrite import walk
@@ -66,17 +68,14 @@ class LaneWriter(Writer):
 class PairWriter(LaneWriter):
     """One function that stores pairs as sums of their halves.
 
-    places: how often an index is accessed
-    stores: how often a pair is stored
+    uses: how often an index was accessed, and a pair stored
     """
 
-    places: Counter[int] = field(default_factory=Counter)
-    stores: Counter[tuple[int, int]] = field(default_factory=Counter)
+    uses: Counter[tuple[int, ...]] = field(default_factory=Counter)
 
     def store_pair(self, array: Pointer, index: int, values: tuple[int, int]) -> None:
-        times = self.stores[values]
-        self.stores[values] += 1
-        first, second = (self.choice(array.kind, value, times) for value in values)
+        first, second = (self.choice(array.kind, value, self.uses[values]) for value in values)
+        self.uses[values] += 1
         self.do(Op.Store, self.pair(array, index), self.joined(array.kind, first, second), ALIGNED, 8)
 
     def place(self, array: Pointer, kind: str, index: int) -> int:
@@ -86,15 +85,13 @@ class PairWriter(LaneWriter):
         """
         if not array.in_block or kind != "i32":
             return index
-        self.places[index] += 1
-        times = self.places[index]
+        self.uses[(index,)] += 1
+        times = self.uses[(index,)]
         return index if times == 1 else self.choice(kind, index, times)
 
     def joined(self, kind: str, low: int, high: int) -> int:
         """An integer of 64 bits by arithmetic on halves, which is computed in the lane."""
-        word, long = self.module.type("i32"), self.module.type("i64")
-        if kind != "i32":
-            low, high = (self.emit(Op.Bitcast, word, half) for half in (low, high))
-        low, high = (self.emit(Op.UConvert, long, half) for half in (low, high))
-        high = self.emit(Op.ShiftLeftLogical, long, high, self.module.constant("i64", 32))
-        return self.emit(Op.BitwiseOr, long, low, high)
+        dtype = dtypes.f32 if kind == "f32" else dtypes.u32
+        words = [Value(self, dtype, half).as_dtype(dtypes.u32) for half in (low, high)]
+        first, second = (resized(word, "i64") for word in words)
+        return first.emit(Op.BitwiseOr, second.emit(Op.ShiftLeftLogical, 32)).id

@@ -233,7 +233,7 @@ class _Renderer:
             return
         # There are as many threads as points, and a condition would hide from the driver that all
         # of them are at work.
-        lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
+        lane = self.builtin(BuiltIn.SubgroupLocalInvocationId)
         assert isinstance(self.body, SubgroupBody)
         self.body.begin(shape, self.subgroup, lane, self.arguments)
         write()
