@@ -101,7 +101,9 @@ def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
     ("type", "axis", "schedule"),
     [
         (f32(4096, 1024), 1, "share(8, registers)"),
-        (f32(3, 4096), 1, "share(8, registers)"),
+        (f32(32, 2040), 1, "share(8, registers)"),
+        (f32(31, 2040), 1, "share(128)"),
+        (f32(3, 1536), 1, "share(8, registers)"),
         (f32(4096, 1000), 1, "share(8, registers)"),
         (f32(4096, 1001), 1, "plain"),
         (f32(4096, 248), 1, "plain"),

@@ -19,13 +19,13 @@ from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.workgroups import Point, SharedPoint, can_share, is_nest, nest_of, placed, share_point
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Load, Op
+from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Accumulate, Alloc, For, Kind, Stmt, Store
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.kernel.rounds import are_few
+from rune.lowering.kernel.work import called_instructions
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis
-from rune.lowering.scalar.table import ROWS
 
 MOST_SUMS = 4  # of a point that is shared for its reads alone
 ROUNDS = 4  # fewest elements for each thread of a group; fewer are not worth the barriers
@@ -109,6 +109,9 @@ def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, ta
     threads = target.subgroup_threads
     if statements > choice.line_code * threads or instructions > choice.line_calls * threads:
         return None
+    # Loops take a third of the time to compile, so few rows do not repay long code.
+    if statements > choice.short_line_code * threads and cost.count((rows,)) < choice.line_rows:
+        return None
     # Pairs, if rows that are written are whole lines of them: two neighbours are written at once.
     writes = any(isinstance(s, Store) for nest in point if isinstance(nest, For) for s in walk((nest,)))
     widths = (n for n in ((2, 1) if writes else (1,)) if _has_runs(point, n))
@@ -121,10 +124,8 @@ def _written_out(point: Point) -> tuple[int, int]:
     statements = instructions = 0
     for nest in (s for s in point if isinstance(s, For)):
         body = tuple(walk(nest_of(nest)[-1].body))
-        parts = (part for stmt in body for e in expressions(stmt) for part in walk_expr(e))
-        operations = [ROWS[x.name] for x in parts if isinstance(x, Op)]
         statements += _points(nest) * len(body)
-        instructions += _points(nest) * sum(operation.instructions for operation in operations if operation.expansions)
+        instructions += _points(nest) * called_instructions(nest_of(nest)[-1].body)
     return statements, instructions
 
 

@@ -16,7 +16,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Expr, Load, Op
 from rune.lowering.kernel.matrices import depth
 from rune.lowering.kernel.nodes import Fetch, For, If, KernelCode, Kind, MatrixProduct, Stmt, Store
-from rune.lowering.kernel.rewrite import expressions, walk_expr
+from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
 
 _ELEMENT = 4  # read or written: memory serves only some of the threads at a time
@@ -65,6 +65,13 @@ def _of_part(part: Expr) -> int:
             return 0
 
 
+def called_instructions(body: Iterable[Stmt]) -> int:
+    """The instructions of the functions that one run of each statement calls."""
+    parts = (part for stmt in walk(body) for e in expressions(stmt) for part in walk_expr(e))
+    operations = (ROWS[x.name] for x in parts if isinstance(x, Op))
+    return sum(operation.instructions for operation in operations if operation.expansions)
+
+
 def counted_work(code: KernelCode, target: Target) -> Size:
     """The work of a launch, where the target bounds what is submitted at once; else 0."""
     return 0 if target.submission_work is None else work(code.body)
@@ -77,4 +84,4 @@ def most_work(launch: Size, sizes: Mapping[str, int]) -> int:
     return most
 
 
-__all__ = ["counted_work", "most_work", "work"]
+__all__ = ["called_instructions", "counted_work", "most_work", "work"]

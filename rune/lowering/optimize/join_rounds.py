@@ -18,7 +18,8 @@ registers, each is loaded and stored once in such a round.
 Invariant: the same statements run in the same order, but reads come earlier and writes later, and
            sums are added up one after another.
 Cost:      linear in the code that comes out.
-Not done:  loops of symbolic extent.
+Not done:  loops of symbolic extent, and those with branches: accesses of different branches are
+           never one, and the driver's time to compile grows faster than the number of branches.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from rune.lowering.kernel.nodes import (
     Barrier,
     Fetch,
     For,
+    If,
     KernelCode,
     Kind,
     Let,
@@ -57,12 +59,14 @@ from rune.lowering.kernel.rewrite import (
     walk,
     walk_expr,
 )
+from rune.lowering.kernel.work import called_instructions
 from rune.lowering.optimize.unroll import round_at
 from rune.lowering.passes import Pass
 from rune.records import replace
 
 APART = 4  # rounds in one where no neighbours are: what they change is kept apart less often
-MOST_STATEMENTS, MOST_ACCESSES = 768, 320  # of a joined round: more take long to compile
+# Of a joined round, as more take long to compile: statements, accesses, instructions in functions.
+MOST = (768, 320, 256)
 
 
 def join_rounds(target: Target) -> Pass[KernelCode]:
@@ -76,8 +80,10 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
         unique = unique_names(code)
         names = all_names(unique)
 
+        arrays = frozenset(p.name for p in unique.params)
+
         def join(stmt: Stmt) -> Body:
-            return _joined(stmt, _rounds(stmt, most), names) if isinstance(stmt, For) else (stmt,)
+            return _joined(stmt, _rounds(stmt, most, arrays), names) if isinstance(stmt, For) else (stmt,)
 
         result = replace(unique, body=_sum_by_sum(apart(map_stmts(join, unique.body), names)))
         return code if result == code else result
@@ -85,17 +91,22 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
     return Pass("join-rounds", "do several rounds of a loop in one", joined)
 
 
-def _rounds(loop: For, most: int) -> int:
-    """How many rounds to join: all of a short loop, or a power of two; 1: the loop stays."""
+def _rounds(loop: For, most: int, arrays: Set[str]) -> int:
+    """How many rounds to join: all of a short loop, or a power of two; 1: the loop stays.
+
+    arrays: the kernel's parameters; two neighbours of a thread's own memory are never one access
+    """
     inside = tuple(walk(loop.body))
-    is_inner = not any(isinstance(s, Alloc | Fetch | For | MatrixProduct) for s in inside)
+    is_inner = not any(isinstance(s, Alloc | Fetch | For | If | MatrixProduct) for s in inside)
     if not is_inner or loop.kind not in (Kind.SERIAL, Kind.VECTOR):
         return 1
     if not isinstance(loop.extent, int) or loop.extent < 2:
         return 1
     places = _places(loop.body)
-    fitting = min(MOST_STATEMENTS // max(1, len(inside)), MOST_ACCESSES // max(1, len(places)))
-    count = min(most if _has_pairs(places, loop) else APART, most, fitting)
+    called = called_instructions(loop.body)
+    fitting = min(limit // max(1, size) for limit, size in zip(MOST, (len(inside), len(places), called), strict=True))
+    neighbours = (place for place in places if place[0] in arrays)
+    count = min(most if _has_pairs(neighbours, loop) else APART, most, fitting)
     return loop.extent if loop.extent <= count else 1 << max(0, count.bit_length() - 1)
 
 

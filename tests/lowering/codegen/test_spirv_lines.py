@@ -82,6 +82,18 @@ def test_a_pair_that_is_stored_twice_is_two_integers():
     assert module(kernel(twice)).count("BitwiseOr i64") == 2
 
 
+SUMS = """
+var s: f32 = 0.0_f32 var u: f32 = 0.0_f32 for j in 5 serial {{ a: f32 = x[64*i + j] s add= a u add= a {} }}
+store y[64*i + 2*t] = s store y[64*i + 2*t + 1] = u"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "joined"), [("", 0), ("store y[64*i + 2*t + 16] = s store y[64*i + 2*t + 17] = u", 2)]
+)
+def test_pairs_of_sums_are_vectors_where_loops_store_nothing(inside: str, joined: int):
+    assert module(kernel(SUMS.format(inside))).count("BitwiseOr i64") == joined
+
+
 def test_an_index_that_recurs_is_another_value_for_each_access():
     text = module(kernel("a: f32 = x[64*i + 3*t] store y[64*i + 3*t] = a b: f32 = x[64*i + 5*t] store y[t] = b"))
     choices = [line.split()[-1] for line in text.splitlines() if "Select i32" in line]

@@ -75,6 +75,26 @@ def test_four_rounds_are_one_where_nothing_is_a_pair():
     assert extents(JOIN.run(rows("64", "64", "s add= x[i + 8*j]"))) == [16]
 
 
+def test_four_rounds_are_one_where_neighbours_lie_in_a_threads_own_memory():
+    code = parse(
+        """code f(y: write f32[8]) {
+          for i in 8 grid {
+            alloc t: f32[64] local
+            for j in 64 serial { store t[j] = 1.0_f32 }
+            store y[i] = t[5]
+          }
+        }"""
+    )
+
+    assert extents(JOIN.run(code)) == [16]
+
+
+def test_a_loop_with_a_branch_stays():
+    code = rows("64", loop="if index(j) < index(60 - i) {{ s add= x[{stride}*i + j] }}")
+
+    assert extents(JOIN.run(code)) == [64]
+
+
 def test_a_loop_of_symbolic_extent_stays():
     code = rows("n", "64")
 
@@ -122,6 +142,13 @@ def test_a_large_body_is_joined_less_often():
     sums = "\n".join(f"s add= x[64*i + 2*j + {2 * k}]" for k in range(200))
 
     assert extents(JOIN.run(rows("60", loop=sums))) == [60]
+
+
+@pytest.mark.parametrize(("calls", "extent"), [(0, 4), (1, 8), (6, 32), (7, 64)])
+def test_rounds_that_call_long_functions_are_joined_less_often(calls: int, extent: int):
+    value = "exp(" * calls + "x[{stride}*i + j]" + ")" * calls
+
+    assert extents(JOIN.run(rows("64", loop=f"s add= {value}"))) == [extent]
 
 
 def test_nothing_is_joined_where_threads_wait_for_each_other():

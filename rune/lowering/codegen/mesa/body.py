@@ -34,10 +34,10 @@ class SubgroupBody(Body):
     exchanges: frozenset[str] = frozenset()
     parts: dict[str, int] = field(default_factory=dict)
 
-    def begin(self, shape: Spread, group: Subgroup, lane: int, arguments: int) -> None:
+    def begin(self, shape: Spread, group: Subgroup, lane: Value, arguments: int) -> None:
         """Read lines and exchange values from here on.
 
-        lane, arguments: the ids of a thread's number and of the push constants
+        lane, arguments: a thread's number, and the id of the push constants
         """
         self.exchanges = exchanges(shape.before, shape.innermost, group.thread)
         self.paired_buffers -= self.exchanges

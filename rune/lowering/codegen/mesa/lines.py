@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
 
-from rune import dims
+from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.codegen.groups import Spread, spread, threads_of_launch
 from rune.lowering.codegen.spirv.binary.words import (
@@ -36,6 +36,7 @@ from rune.lowering.codegen.spirv.binary.words import (
     instruction,
 )
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.lowering.codegen.spirv.scalar import Value, constant, resized
 from rune.lowering.codegen.subgroups import is_alike
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Load
@@ -144,7 +145,7 @@ def _distance(index: Size, thread: Size, names: frozenset[str]) -> int:
 class Lines:
     """The lines that a subgroup has read so far.
 
-    lane:    the id of a thread's number, of 32 bits
+    lane:    a thread's number, of 32 bits
     arguments: the id of the push constants, whose last member is the table
     buffers: those that may be read by lines
     starts:  by array, the elements at which lines begin, each with its address: one for all threads
@@ -152,10 +153,10 @@ class Lines:
 
     writer: Writer
     subgroup: Subgroup
-    lane: int
+    lane: Value
     arguments: int
     buffers: frozenset[str]
-    starts: dict[str, list[tuple[Size, int, int]]] = field(default_factory=dict)
+    starts: dict[str, list[tuple[Size, int, Value]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.writer.module.need(Capability.GroupNonUniform)
@@ -179,26 +180,25 @@ class Lines:
         parts = [self.of_lane(kind, elements[n : n + threads]) for n in range(0, len(elements), threads)]
         return parts if count == 1 else self.neighbours(kind, parts)
 
-    def elements(self, kind: str, address: int, distance: int, count: int) -> list[int]:
+    def elements(self, kind: str, address: Value, distance: int, count: int) -> list[int]:
         """Elements from an address on, the same for all threads; `distance` bytes further."""
         module, emit = self.writer.module, self.writer.emit
         vector, type = module.vector(kind, _VECTOR), module.type(kind)
         loads = [self.load(vector, address, distance + 4 * first) for first in range(0, count, _VECTOR)]
         return [emit(Op.CompositeExtract, type, load, n) for load in loads for n in range(_VECTOR)]
 
-    def load(self, type: int, address: int, distance: int) -> int:
+    def load(self, type: int, address: Value, distance: int) -> int:
         """What lies so many bytes after an address that is the same for all threads."""
         pointer = self.writer.module.pointer(StorageClass.PhysicalStorageBuffer, type)
-        at = self.writer.emit(Op.ConvertUToPtr, pointer, self.sum(address, distance))
+        at = self.writer.emit(Op.ConvertUToPtr, pointer, address.emit(Op.IAdd, distance).id)
         return self.writer.effect(Op.Load, type, at, ALIGNED, 4)
 
     def of_lane(self, kind: str, items: Sequence[int]) -> int:
         """The value with the number of the thread's lane."""
-        module, emit = self.writer.module, self.writer.emit
         value = items[0]
         for number, item in enumerate(items[1:], 1):
-            is_lane = emit(Op.IEqual, module.type("bool"), self.lane, module.constant("i32", number))
-            value = emit(Op.Select, module.type(kind), is_lane, item, value)
+            is_lane = self.lane.emit(Op.IEqual, number, dtype=dtypes.bool_).id
+            value = self.writer.emit(Op.Select, self.writer.module.type(kind), is_lane, item, value)
         return value
 
     def neighbours(self, kind: str, parts: Sequence[int]) -> Sequence[int]:
@@ -206,18 +206,16 @@ class Lines:
 
         LLVM makes this two permutations; read as integers of 64 bits, lines take a third longer.
         """
-        module, emit = self.writer.module, self.writer.emit
-        word, threads = module.type("i32"), self.subgroup.threads
-        one, half, last = (module.constant("i32", n) for n in (1, threads // 2, threads - 1))
-        in_first = emit(Op.ULessThan, module.type("bool"), self.lane, half)
-        even = emit(Op.BitwiseAnd, word, emit(Op.ShiftLeftLogical, word, self.lane, one), last)
+        threads, type = self.subgroup.threads, self.writer.module.type(kind)
+        in_first = self.lane.emit(Op.ULessThan, threads // 2, dtype=dtypes.bool_).id
+        even = self.lane.emit(Op.ShiftLeftLogical, 1).emit(Op.BitwiseAnd, threads - 1)
         values = []
-        for lane in (even, emit(Op.BitwiseOr, word, even, one)):
-            first, second = (self.writer.of_lanes(kind, part, lane) for part in parts)
-            values.append(emit(Op.Select, module.type(kind), in_first, first, second))
+        for lane in (even, even.emit(Op.BitwiseOr, 1)):
+            first, second = (self.writer.of_lanes(kind, part, lane.id) for part in parts)
+            values.append(self.writer.emit(Op.Select, type, in_first, first, second))
         return values
 
-    def start(self, name: str, index: Size, item_bytes: int, place: Callable[[], int]) -> tuple[int, int]:
+    def start(self, name: str, index: Size, item_bytes: int, place: Callable[[], int]) -> tuple[Value, int]:
         """The address of a line of the array, and how many elements further this one begins."""
         for first, bytes, address in self.starts.setdefault(name, []):
             distance = index - first
@@ -227,35 +225,23 @@ class Lines:
         self.starts[name].append((index, item_bytes, address))
         return address, 0
 
-    def first(self, pointer: int, item_bytes: int) -> int:
+    def first(self, pointer: int, item_bytes: int) -> Value:
         """The address at which the line of a thread's element begins."""
-        module, emit = self.writer.module, self.writer.emit
-        long = module.type("i64")
-        before = emit(Op.IMul, long, emit(Op.UConvert, long, self.lane), module.constant("i64", item_bytes))
-        return emit(Op.ISub, long, emit(Op.ConvertPtrToU, long, pointer), before)
+        address = self.writer.emit(Op.ConvertPtrToU, self.writer.module.type("i64"), pointer)
+        before = resized(self.lane, "i64").emit(Op.IMul, item_bytes)
+        return Value(self.writer, before.dtype, address).emit(Op.ISub, before)
 
-    def same(self, address: int) -> int:
+    def same(self, address: Value) -> Value:
         """An address, computed so that the driver knows it to be the same for all threads."""
-        module, emit = self.writer.module, self.writer.emit
-        word, long, shift = module.type("i32"), module.type("i64"), module.constant("i64", 32)
-        high = emit(Op.UConvert, word, emit(Op.ShiftRightLogical, long, address, shift))
-        low, high = self.same_word(emit(Op.UConvert, word, address), 32), self.same_word(high, _ADDRESS_BITS - 32)
-        high = emit(Op.ShiftLeftLogical, long, emit(Op.UConvert, long, high), shift)
-        return emit(Op.BitwiseOr, long, emit(Op.UConvert, long, low), high)
+        halves = address, address.emit(Op.ShiftRightLogical, 32)
+        low, high = (self.same_word(resized(half, "i32"), bits) for half, bits in zip(halves, (32, _ADDRESS_BITS - 32)))
+        return resized(low, "i64").emit(Op.BitwiseOr, resized(high, "i64").emit(Op.ShiftLeftLogical, 32))
 
-    def same_word(self, value: int, bits: int) -> int:
+    def same_word(self, value: Value, bits: int) -> Value:
         """The low bits of a number, digit by digit from the table."""
-        module, emit = self.writer.module, self.writer.emit
-        word, total = module.type("i32"), module.constant("i32", 0)
+        total = constant(self.writer, value.dtype, 0)
         for shift in range(0, bits, 4):
-            distance = module.constant("i32", shift)
-            part = emit(Op.ShiftRightLogical, word, value, distance)
-            number = emit(Op.BitwiseAnd, word, part, module.constant("i32", DIGITS - 1))
-            known = digit(self.writer, self.arguments, number)
-            total = emit(Op.BitwiseOr, word, total, emit(Op.ShiftLeftLogical, word, known, distance))
+            number = value.emit(Op.ShiftRightLogical, shift).emit(Op.BitwiseAnd, DIGITS - 1)
+            known = Value(self.writer, value.dtype, digit(self.writer, self.arguments, number.id))
+            total = total.emit(Op.BitwiseOr, known.emit(Op.ShiftLeftLogical, shift))
         return total
-
-    def sum(self, address: int, distance: int) -> int:
-        """An address so many bytes further."""
-        module = self.writer.module
-        return self.writer.emit(Op.IAdd, module.type("i64"), address, module.constant("i64", distance))

@@ -37,7 +37,7 @@ from rune.lowering.codegen.spirv.binary.words import (
     StorageClass,
     instruction,
 )
-from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.lowering.codegen.spirv.binary.writer import Pointer
 from rune.lowering.codegen.spirv.body import Body, Functions, write_function
 from rune.lowering.codegen.spirv.index import SIGNED, UNSIGNED, index_kind
 from rune.lowering.codegen.spirv.scalar import NATIVE, Value, loose_operations, resized
@@ -95,7 +95,7 @@ class _Renderer:
         self.code, self.zero, self.target = code, zero, target
         self.shape, self.subgroup = lines.spread_for(code, target)
         self.module = Module(target)
-        self.writer = (lanes.LaneWriter if target.has_lines else Writer)(self.module)
+        self.writer = lanes.writer_for(code, target)(self.module)
         self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
         self.body = (Body if self.subgroup is None else SubgroupBody)(self.writer, self.functions)
 
@@ -233,7 +233,7 @@ class _Renderer:
             return
         # There are as many threads as points, and a condition would hide from the driver that all
         # of them are at work.
-        lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
+        lane = self.builtin(BuiltIn.SubgroupLocalInvocationId)
         assert isinstance(self.body, SubgroupBody)
         self.body.begin(shape, self.subgroup, lane, self.arguments)
         write()
