@@ -387,8 +387,11 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         return (self[i] for i in range(len(self)))
 
     def __format__(self, spec: str) -> str:
-        is_number = not self.type.shape and self.type.dtype not in dtypes.KEYS
-        return format(self.item() if is_number else str(self), spec)
+        if not self.type.shape and self.type.dtype not in dtypes.KEYS:
+            return format(self.item(), spec)
+        if spec:
+            raise ArgumentError(f"format: cannot apply {spec!r} to {self.type} (one number required)")
+        return str(self)
 
     def __str__(self) -> str:
         is_here = self._buffer is not None and is_readable(self.place.device, self._buffer)

@@ -56,3 +56,23 @@ def test_a_device_has_a_number_and_a_kind():
 
     assert (device.id, device.platform) == (0, "cpu")
     assert device.device_kind == device.target.description
+
+
+def _formatted(x: object, spec: str) -> str:
+    try:
+        return format(x, spec)
+    except TypeError:
+        return "refused"
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (1, 1), (3,), (129,), (2, 3)])
+@pytest.mark.parametrize("spec", ["", ".2f", "e", "+g", ">9"])
+def test_a_format_is_of_one_number_as_in_numpy(spec: str, shape: tuple[int, ...]):
+    x = np.full(shape, 1.5, np.float32)
+
+    assert _formatted(rnp.asarray(x), spec) == _formatted(x[()], spec)
+
+
+def test_an_array_that_is_formatted_as_a_number_is_named():
+    with pytest.raises(ArgumentError, match=r"cannot apply '\.2f' to f32\[5\] \(one number required\)"):
+        f"{rnp.zeros(5):.2f}"

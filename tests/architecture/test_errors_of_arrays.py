@@ -13,6 +13,7 @@ from tests.architecture.sources import HERE
 from tests.support.expect import expect_file
 
 ARRAYS: list[tuple[str, str]] = [
+    ("an array that is formatted as a number", "f'{x:.2f}'"),
     ("a stream to copy on", "x.to_device('cpu', stream=1)"),
     ("a stream to copy on under jit", "rune.jit(lambda v: v.to_device('cpu', stream=1))(x)"),
     ("numbers as keys", "rnp.asarray(3, dtype=rune.random.key(0).dtype)"),

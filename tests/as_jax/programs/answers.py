@@ -24,7 +24,8 @@ from tests.as_jax.libraries.run import DEFAULT_RTOL, difference, leaves
 ANSWERS = Path(__file__).parent / "jax_0_10_2.npz"
 SUBJECTS = """
     algorithms alignments curves estimates fields learning machines matter models networks numerals orders
-    pairings physics sampling sciences sequences signals solvers statistics structures systems tables training words
+    pairings physics records sampling scenes sciences sequences signals solvers
+    statistics structures systems tables training words
     """.split()
 USAGE = "usage: answers.py (store | compare)"
 
