@@ -20,7 +20,7 @@ from rune.sharding import NamedSharding, PartitionSpec
 from rune.sharding.memory import Spread, spread
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.moves import put_at
-from rune.transforms.sharding.reshard import constrained_layout, layout_of, spec_of, uncut
+from rune.transforms.sharding.reshard import constrained_layout, layout_of, uncut
 
 
 def fitted(sharding: NamedSharding, shape: Shape) -> NamedSharding:
@@ -47,7 +47,8 @@ def _run(x: Value, *, sharding: NamedSharding) -> Array:
     source, layout = array.place.device, uncut(type.ndim)
     if isinstance(source, Spread) and source.sharding.mesh == sharding.mesh:
         layout = layout_of(source.sharding.spec, type.ndim)
-    spec = spec_of(constrained_layout(sharding.spec, layout))
+    names = constrained_layout(sharding.spec, layout)
+    spec = PartitionSpec(*names[: len(sharding.spec)])
     return put_at(array, committed_to(spread(sharding.update(spec=spec))))
 
 
