@@ -21,8 +21,8 @@ def sketches_of_a_stream(n=4097):
         bloom = bloom.at[mix(keys[:129], seed) % 1023].set(True)
     hits = jnp.all(jnp.stack([bloom[mix(keys, seed) % 1023] for seed in range(3)]), 0)
     counts = jnp.stack([jnp.zeros(257, jnp.int32).at[mix(keys % 50, s) % 257].add(1) for s in range(5)])
-    asked = jnp.arange(50, dtype=jnp.uint32)
-    least = jnp.min(jnp.stack([counts[s][mix(asked, s) % 257] for s in range(5)]), 0)
+    queries = jnp.arange(50, dtype=jnp.uint32)
+    least = jnp.min(jnp.stack([counts[s][mix(queries, s) % 257] for s in range(5)]), 0)
     mixed = mix(keys, 7)
     registers = jnp.zeros(64, jnp.uint8).at[mixed >> 26].max((lax.clz((mixed << 6) | 0x20) + 1).astype(jnp.uint8))
     bits = (keys[:, None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
