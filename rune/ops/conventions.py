@@ -56,8 +56,8 @@ def entries(x: object) -> tuple[Size, ...]:
 def normalised_axis(name: str, axis: int, of: ArrayType, new: int = 0) -> int:
     """`axis` counted from the front, for an array of type `of` that gains `new` axes.
 
-    Errors: AxisError "sum: cannot find axis 2 of f32[3] (its axes are -1 to 0)"; ArgumentError, which
-    is a TypeError, if it is not an integer.
+    Errors: AxisError "sum: cannot find axis 2 of f32[3] (its axes are -1 to 0)"; ArgumentError,
+    which is a TypeError, if it is not an integer.
     """
     try:
         number = axis.__index__()
