@@ -11,21 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
+from typing import NoReturn
 
 from rune import tree
 from rune.errors import TransformError
 from rune.records import dataclass
-
-Each = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LaneClass:
     """A class with the functions by which it splits its objects into lanes, and joins them."""
 
-    to_lane: Callable[[Each, Callable[[], Any], Any, Any], Any]  # each(part, axis), lane number, object, axis
-    from_lane: Callable[[Each, Any, Any, Any], Any]  # each(size, part, axis), size, object, axis
+    to_lane: Callable[..., object]  # each(part, axis), lane number, object, axis
+    from_lane: Callable[..., object]  # each(size, part, axis), size, object, axis
 
 
 CLASSES: dict[type, LaneClass] = {}
@@ -81,9 +79,9 @@ def _parts(
     return [part.axis if isinstance(part, _Part) else None for part in parts]
 
 
-def _each(part: Any, axis: int | None) -> Any:
+def _each(part: object, axis: int | None) -> object:
     return tree.map(lambda _: _Part(axis), part)
 
 
-def _lane_number() -> Any:
+def _lane_number() -> NoReturn:
     raise TransformError("vmap: cannot tell a class the number of a lane (its objects are split before there is one)")

@@ -34,9 +34,9 @@ def register_vmappable(
     data_type: type,
     spec_type: type,
     axis_size_type: type,
-    to_elt: Callable[..., Any],
-    from_elt: Callable[..., Any],
-    make_iota: Callable[..., Any] | None,
+    to_elt: Callable[..., object],
+    from_elt: Callable[..., object],
+    make_iota: Callable[..., object] | None,
 ) -> None:
     """Declare how objects of a class, a tree, lie in lanes under `vmap` (MuJoCo MJX).
 
