@@ -125,9 +125,6 @@ NAMES: Mapping[str, Table] = {
     "jax.api_util": {_INSIDE: "donation_vector flatten_axes rebase_donate_argnums shaped_abstractify"},
     "jax.ref": {_INSIDE: "AbstractRef"},
     "jax.interpreters.ad": {_TRACES: "JVPTrace"},
-    "jax.interpreters.batching": {
-        "Register the class with `jax.tree_util`.": "register_vmappable unregister_vmappable"
-    },
     "jax.interpreters.mlir": {
         _MLIR: """
             aval_to_ir_type aval_to_ir_types ConstantHandler core_call_lowering dense_int_array
@@ -150,7 +147,7 @@ NAMES: Mapping[str, Table] = {
     "jax.interpreters.xla": {_LOWERING: "Backend"},
     "jax.extend.backend": {
         _FLAGS: """
-            backend_xla_version backends clear_backends clear_in_memory_compilation_cache get_compile_options
+            backend_xla_version clear_backends clear_in_memory_compilation_cache get_compile_options
             get_default_device register_backend_cache register_backend_factory
             """
     },

@@ -18,7 +18,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.dims import Size, UndecidedComparison, divides, equal, product, ranges
-from rune.errors import AxisError, DimensionError, DtypeError, ShapeError
+from rune.errors import ArgumentError, AxisError, DimensionError, DtypeError, ShapeError
 from rune.ops import arithmetic as a
 from rune.ops import complex_numbers as cn
 from rune.ops import contraction, movement, transcendental
@@ -56,13 +56,13 @@ def entries(x: object) -> tuple[Size, ...]:
 def normalised_axis(name: str, axis: int, of: ArrayType, new: int = 0) -> int:
     """`axis` counted from the front, for an array of type `of` that gains `new` axes.
 
-    Errors: AxisError "sum: cannot find axis 2 of f32[3] (its axes are -1 to 0)".
+    Errors: AxisError "sum: cannot find axis 2 of f32[3] (its axes are -1 to 0)"; ArgumentError,
+    which is a TypeError, if it is not an integer.
     """
     try:
         number = axis.__index__()
     except AttributeError:
-        why = "integer required"
-        raise AxisError(f"{name}: cannot use {axis!r} as an axis of {of} ({why})") from None
+        raise ArgumentError(f"{name}: cannot use {axis!r} as an axis of {of} (integer required)") from None
     ndim = of.ndim + new
     if not -ndim <= number < ndim:
         type_text = f"{of} with {new} more" if new else str(of)

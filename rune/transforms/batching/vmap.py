@@ -24,6 +24,7 @@ from rune.ops.movement import move_axis, repeat_lane
 from rune.records import dataclass
 from rune.transforms import references
 from rune.transforms.arguments import array_leaves, is_float0, is_object, named, refuse_other
+from rune.transforms.batching import lane_classes
 from rune.transforms.batching.batch import Batch, batch_flat, lane_numbers
 from rune.transforms.effect_boundaries import lanes
 
@@ -192,7 +193,9 @@ def on_lanes(
     leading = [x if a is None else move_axis(x, a, 0) for x, a in zip(lanes.leaves, lanes.axes, strict=True)]
     outs, is_batched = batch_flat(flat, lanes.size, leading, [a is not None for a in lanes.axes], axis)
     # The tree of results is known now that `flat` has run.
-    result_axes = tree.broadcast_prefix(out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None)
+    result = tree.unflatten(out_tree[0], outs)
+    result_axes = tree.broadcast_prefix(out_axes, result, is_leaf=lambda x: x is None)
+    result_axes = lane_classes.result_axes(result, result_axes, lanes.size)
     results = [_place(o, b, w, lanes.size) for o, b, w in zip(outs, is_batched, result_axes, strict=True)]
     return tree.unflatten(out_tree[0], _with_voids(results, out_voids[0]))
 
@@ -215,7 +218,8 @@ def _spread_axes(in_axes: object, args: tuple[object, ...], kwargs: Mapping[str,
     # None is a prefix for all leaves of an argument, not an empty tree.
     positional = tree.broadcast_prefix(prefix, args, is_leaf=lambda x: x is None)
     # As in JAX, keyword arguments are always mapped over their leading axis.
-    return [*positional, *(0 for _ in tree.leaves(kwargs))]
+    leaf_axes = [*positional, *(0 for _ in tree.leaves(kwargs))]
+    return lane_classes.argument_axes((args, dict(kwargs)), leaf_axes)
 
 
 def _checked_axis(value: Value, axis: Any) -> int | None:

@@ -13,6 +13,10 @@ REASONS: Mapping[tuple[str, str], str] = {
         jax.interpreters.batching.primitive_batchers jax.interpreters.mlir.lower_fun
         jax.interpreters.mlir.register_lowering jax.interpreters.xla.apply_primitive
         """,
+    ("Classes and devices of the process are in its arguments or its result.", "as_jax/test_vmappable.py"): """
+        jax.interpreters.batching.register_vmappable jax.interpreters.batching.unregister_vmappable
+        jax.extend.backend.backends
+        """,
     ("A function is wrapped or traced by it, in JAX's way.", "as_jax/test_primitives.py"): """
         jax.interpreters.partial_eval.PartialVal jax.interpreters.partial_eval.trace_to_jaxpr_dynamic
         jax.interpreters.partial_eval.trace_to_jaxpr_nounits jax.extend.linear_util.transformation

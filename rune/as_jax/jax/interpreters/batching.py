@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import absent
@@ -10,7 +10,9 @@ from rune.as_jax.primitive import AxisData, Primitive
 from rune.as_jax.rules import axis_primitive_batchers, fancy_primitive_batchers, primitive_batchers
 from rune.core.interpreter import type_of
 from rune.dims import Size
+from rune.errors import ArgumentError
 from rune.numpy import broadcast_to, moveaxis
+from rune.transforms.batching.lane_classes import CLASSES, LaneClass
 
 not_mapped = None
 Dims = Sequence[int | None]
@@ -26,6 +28,27 @@ def broadcast(x: Any, size: Size, axis: int, mesh_axis: None = None) -> Any:
 def bdim_at_front(x: Any, dim: int | None, size: Size, mesh_axis: None = None) -> Any:
     """The value with its batch axis first; repeated in each lane if it has none."""
     return broadcast(x, size, 0) if dim is None else moveaxis(x, dim, 0)
+
+
+def register_vmappable(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type,
+    to_elt: Callable[..., object],
+    from_elt: Callable[..., object],
+    make_iota: Callable[..., object] | None,
+) -> None:
+    """Declare how objects of a class, a tree, lie in lanes under `vmap` (MuJoCo MJX).
+
+    Errors: ArgumentError for axes or sizes other than integers.
+    """
+    if (spec_type, axis_size_type, make_iota) != (int, int, None):
+        raise ArgumentError(f"register_vmappable: cannot split a {data_type.__name__} by other axes than integers")
+    CLASSES[data_type] = LaneClass(to_elt, from_elt)
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """As in JAX, it does nothing: the class stays declared."""
 
 
 def defvectorized(primitive: Primitive) -> None:
