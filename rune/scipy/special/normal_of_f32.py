@@ -61,10 +61,11 @@ def log_cdf(x: Array) -> Array:
     tail, is_low, is_far = _lower_tail(rnp.abs(x)), x < 0, x < _FAR
     value = rnp.where(is_low, tail, 1.0 - tail)
     # What rounding takes from the complement, over the complement.
-    residue = rnp.where(is_low, 0.0, ((1.0 - value) - tail) * (1.0 + tail))
+    residue = rnp.where(is_low, 0.0, (tail - (1.0 - value)) * (1.0 + tail))
     inverse = 1.0 / _at_most(_FAR, x)
     series = polynomial(inverse * inverse, _SERIES) * (inverse * (-1 / math.sqrt(2 * math.pi)))
-    return rnp.log(rnp.where(is_far, series, value)) + rnp.where(is_far, -0.5 * x * x, residue)
+    # Where Φ is 1 its logarithm is -0, as it is in f64.
+    return -rnp.abs(rnp.log(rnp.where(is_far, series, value))) - rnp.where(is_far, 0.5 * x * x, residue)
 
 
 def ppf(p: Array) -> Array:

@@ -26,7 +26,6 @@ DIFFERENCES = {
     # An argument that nobody has a meaning for, where JAX says that it is not written.
     "scipy.fft.dct(x, type=5)",
     # Axes: a ValueError and an IndexError, as in NumPy.
-    "jax.vmap(lambda r: r, in_axes=0.5)(x)",
     "x.transpose(0, 0)",
     "lax.transpose(x, (0, 0))",
     "lax.rev(x, (0, 0))",
