@@ -382,7 +382,9 @@ def arange(
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: three scalars -> [ceil((stop - start) / step)].
-    Types:  without a dtype, the common one of the arguments: i32 or f32 for Python numbers.
+    Types:  without a dtype, the common one of the arguments: i32 or f32 for Python numbers. Into
+            integers, the bounds say how many there are, then start and step are cut to whole
+            numbers, as in JAX: arange(0, 2, 0.5, dtype=int) are four zeros.
     Errors: ConcretizationTypeError for traced bounds: the size would depend on data;
             ArgumentError for bools, complex numbers and a step of 0.
 
@@ -412,7 +414,7 @@ def _arange(start: Any, stop: Any, step: Any, out_dtype: np.dtype) -> Array:
     exact = all(isinstance(n, int) for n in (low, high, by))  # also beyond 2**53
     count = max(0, -((low - high) // by) if exact else math.ceil((high - low) / by))
     is_integral = float(low).is_integer() and float(by).is_integer()
-    if is_integral and (out_dtype in dtypes.INTEGER or out_dtype.itemsize >= 4):
+    if out_dtype in dtypes.INTEGER or (is_integral and out_dtype.itemsize >= 4):
         return _count_to(count, int(low), int(by), out_dtype)
     return as_array(np.arange(low, high, by)[:count].astype(out_dtype), out_dtype)
 

@@ -264,3 +264,22 @@ def test_a_mask_has_the_requested_number_of_positions():
 def test_parts_of_an_array_are_combined_with_64_bits_as_the_default():
     with rune.enable_x64():
         assert rnp.add.reduceat(rnp.arange(6), rnp.array([0, 2])).tolist() == [1, 14]
+
+
+# Start, stop, step and dtype; the answers of jax 0.10.2.
+@pytest.mark.parametrize(
+    ("bounds", "dtype", "answer"),
+    [
+        ((0, 5, 0.5), int, [0] * 10),
+        ((-3, 3, 0.5), int, [-3] * 12),
+        ((5, 0, -0.5), int, [5] * 10),
+        ((-0.5, 3, 1.0), int, [0, 1, 2, 3]),
+        ((1.5, 4.6, 1.5), np.int8, [1, 2, 3]),
+        ((0, 3, 0.5), np.uint8, [0] * 6),
+        ((0.5, 4, 2), int, [0, 2]),
+        ((2.5,), int, [0, 1, 2]),
+    ],
+)
+def test_a_range_of_integers_counts_from_a_whole_start_by_whole_steps(bounds: Any, dtype: Any, answer: list[int]):
+    for wrap in (lambda f: f, rune.jit):
+        assert wrap(lambda: rnp.arange(*bounds, dtype=dtype))().tolist() == answer
