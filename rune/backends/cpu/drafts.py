@@ -113,7 +113,7 @@ class DraftExecutable(CpuExecutable):
         return conventions.BYTE * len(self.code.binary)
 
     @property
-    def is_waiting(self) -> bool:  # type: ignore[override]  # a field of its base
+    def is_waiting(self) -> bool:
         """Whether the draft makes calls itself, however many: better code takes long."""
         return self.is_draft and self._compile_time > conventions.LONG
 

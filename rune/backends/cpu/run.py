@@ -81,7 +81,6 @@ class CpuExecutable:
     """A compiled plan: its machine code, and the arenas of calls that have ended."""
 
     runs_natively = True  # whether native code may call the plan, without `__call__`
-    is_waiting = False  # whether it may do so later
 
     def __init__(self, plan: Plan, host: Host, work: Work):
         self.talk: Talk = plans().talk_of(plan)
@@ -89,6 +88,11 @@ class CpuExecutable:
         rendering, code = self._compiled(plan, replace(host, call_back=self._callbacks.function))
         self._lower, self._rendering = partial(_itself, plan), partial(_itself, rendering)
         self._begin(plans().signature_of(plan, rendering), code, host, work)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether native code may call the plan later, once calls are worth better code."""
+        return False
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         return plans().compiled(plan, host, plans().render_kernels(plan, host))

@@ -36,8 +36,20 @@ def reals(name: str, *xs: ArrayLike) -> list[Array]:
     Errors: DtypeError for complex numbers, ShapeError for shapes that do not broadcast.
     """
     arrays = [as_array(x) for x in promoted(name, *xs, kind="inexact")]
-    if rnp.issubdtype(arrays[0].dtype, rnp.complexfloating):
+    if is_complex(arrays[0]):
         raise DtypeError(f"{name}: cannot take {arrays[0].dtype} (real dtype required)")
+    return _of_one_shape(arrays)
+
+
+def reals_or_complex(name: str, *xs: ArrayLike) -> list[Array]:
+    """Arrays of one floating or complex dtype and one shape.
+
+    Errors: ShapeError for shapes that do not broadcast.
+    """
+    return _of_one_shape([as_array(x) for x in promoted(name, *xs, kind="inexact")])
+
+
+def _of_one_shape(arrays: list[Array]) -> list[Array]:
     return arrays if len(arrays) == 1 else list(rnp.broadcast_arrays(*arrays))
 
 
@@ -102,8 +114,31 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
     name: the name in messages, if it differs from the function's. For LARGE arrays the function is
     compiled, since each of its many operations would otherwise pass over memory.
     """
-    known = name or function.__name__
+    return _public(function, name or function.__name__, reals)
 
+
+@overload
+def continued(
+    continuation: Callable[[Array], Array],
+) -> Callable[[Callable[[Array], Array]], Callable[[ArrayLike], Array]]: ...
+@overload
+def continued(
+    continuation: Callable[[Array, Array], Array],
+) -> Callable[[Callable[[Array, Array], Array]], Callable[[ArrayLike, ArrayLike], Array]]: ...
+def continued(continuation: Callable[..., Array]) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """As `elementwise`, of complex arrays as well: these go to the continuation of the function."""
+
+    def decorated(function: Callable[..., Array]) -> Callable[..., Array]:
+        @functools.wraps(function)
+        def either(*operands: Array) -> Array:
+            return (continuation if is_complex(operands[0]) else function)(*operands)
+
+        return _public(either, function.__name__, reals_or_complex)
+
+    return decorated
+
+
+def _public(function: Callable[..., Result], name: str, prepared: Callable[..., list[Array]]) -> Callable[..., Result]:
     def computed(*operands: Array) -> Result:
         dtype = operands[0].dtype
         if rnp.finfo(dtype).bits >= 32:
@@ -116,34 +151,15 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
     @functools.wraps(function)
     def public(*xs: ArrayLike) -> Result:
         if not xs:
-            raise ArgumentError(f"{known}: cannot compute without operands")
-        operands = reals(known, *xs)
+            raise ArgumentError(f"{name}: cannot compute without operands")
+        operands = prepared(name, *xs)
         is_long = is_evaluating() and operands[0].size >= LARGE
         return jitted(*operands) if is_long else computed(*operands)
 
     return public
 
 
-def continued(function: Callable[..., Array]) -> Callable[[Function], Function]:
-    """A public function of reals, with `function` as its continuation to complex numbers."""
-    jitted = jit(function)
-
-    def decorated(public: Function) -> Function:
-        @functools.wraps(public)
-        def both(*xs: ArrayLike) -> Array:
-            operands = [as_array(x) for x in promoted(public.__name__, *xs, kind="inexact")]
-            if not any(map(is_complex, operands)):
-                return public(*xs)
-            operands = rnp.broadcast_arrays(*operands)
-            is_long = is_evaluating() and operands[0].size >= LARGE
-            return jitted(*operands) if is_long else function(*operands)
-
-        return cast(Function, both)
-
-    return decorated
-
-
-def listing(public: Function) -> Function:
+def of_lists(public: Function) -> Function:
     """A function whose operands may be lists and tuples of numbers."""
 
     @functools.wraps(public)

@@ -70,12 +70,6 @@ def _log_gamma_near_one(u: Array) -> Array:
     return u * polynomial(u, leading(LGAMMA_SERIES, _TERMS_OF_F32, rnp.real(u)))
 
 
-def _log1p(u: Array) -> Array:
-    """log(1 + u) of a small u."""
-    x, y = rnp.real(u), rnp.imag(u)
-    return ops.complex(0.5 * rnp.log1p(x * (2.0 + x) + y * y), rnp.arctan2(y, 1.0 + x))
-
-
 def _log_gamma_on_the_right(z: Array) -> Array:
     """log Γ(z) of Re z >= 1/2."""
     is_low, far, low = _shifted(z)
@@ -85,7 +79,7 @@ def _log_gamma_on_the_right(z: Array) -> Array:
     for centre in (1.0, 2.0):
         is_near = rnp.abs(z - centre) < _NEAR
         u = rnp.where(is_near, z - centre, 0.0)
-        near = _log_gamma_near_one(u) + (_log1p(u) if centre == 2.0 else 0.0)
+        near = _log_gamma_near_one(u) + (rnp.log1p(u) if centre == 2.0 else 0.0)
         value = rnp.where(is_near, near, value)
     return value
 
@@ -124,8 +118,8 @@ def _digamma_above(z: Array) -> Array:
     is_low, far, low = _shifted(right)
     steps = sum(1.0 / (low + float(k)) for k in range(SHIFT))
     value = digamma_series(far) - rnp.where(is_low, steps, 0.0)
-    cotangent = -1j * (2.0 / rnp.where(is_left, _one_less_turn(z), 1.0) - 1.0)
-    return rnp.where(is_left, value - math.pi * cotangent, value)
+    cot = -1j * (2.0 / rnp.where(is_left, _one_less_turn(z), 1.0) - 1.0)  # of πz
+    return rnp.where(is_left, value - math.pi * cot, value)
 
 
 def digamma_of_complex(z: Array) -> Array:

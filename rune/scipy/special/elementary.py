@@ -16,7 +16,6 @@ from rune.transforms.custom.jvp import custom_jvp
 
 
 @continued(ops.logistic)
-@elementwise
 def expit(x: Array) -> Array:
     """1 / (1 + exp(-x)).
 
@@ -63,7 +62,6 @@ def _logit_of_complex(z: Array) -> Array:
 
 
 @continued(_logit_of_complex)
-@elementwise
 def logit(x: Array) -> Array:
     """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
 
@@ -103,7 +101,6 @@ _times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t *
 
 
 @continued(times_log)
-@elementwise
 def xlogy(x: Array, y: Array) -> Array:
     """x log(y), and 0 where x is 0.
 
@@ -119,7 +116,6 @@ def xlogy(x: Array, y: Array) -> Array:
 
 
 @continued(_times_log1p)
-@elementwise
 def xlog1py(x: Array, y: Array) -> Array:
     """x log(1 + y), and 0 where x is 0.
 

@@ -13,7 +13,7 @@ import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.array import Array
 from rune.scipy.special import normal_of_f32
-from rune.scipy.special.arguments import centred, continued, elementwise, listing, quotient
+from rune.scipy.special.arguments import centred, continued, elementwise, of_lists, quotient
 from rune.scipy.special.faddeeva import wofz_of_complex
 from rune.scipy.special.tables_error import (
     DAWSN_FAR,
@@ -109,7 +109,6 @@ _erfcx.defjvps(lambda t, y, x: t * (2.0 * x * y - 2.0 / _ROOT_PI))
 
 
 @continued(lambda z: wofz_of_complex(1j * z))
-@elementwise
 def erfcx(x: Array) -> Array:
     """exp(x²) erfc(x), which does not underflow.
 
@@ -169,7 +168,7 @@ def erfcinv(y: Array) -> Array:
 # --- the normal distribution ------------------------------------------------------------------
 
 
-@listing
+@of_lists
 @elementwise
 def ndtr(x: Array) -> Array:
     """Φ(x), the normal distribution function.
@@ -220,7 +219,7 @@ def log_normal_cdf(x: Array) -> Array:
 log_normal_cdf.defjvps(lambda t, y, x: t * math.sqrt(2 / math.pi) / _erfcx(x * (-1 / _ROOT_2)))
 
 
-@listing
+@of_lists
 @elementwise
 def log_ndtr(x: Array) -> Array:
     """log Φ(x), also where Φ underflows.

@@ -65,7 +65,6 @@ gamma_function.defjvps(lambda t, y, x: t * y * digamma(x))
 
 
 @continued(gamma_of_complex)
-@elementwise
 def gamma(x: Array) -> Array:
     """Γ(x), the integral of t**(x - 1) exp(-t) over t > 0, continued to negative x.
 
@@ -137,7 +136,6 @@ def gammaln(x: Array) -> Array:
 
 
 @continued(log_gamma_of_complex)
-@elementwise
 def loggamma(x: Array) -> Array:
     """log Γ(x): of a real x NaN below 0, of a complex x the principal branch, with its cut below 0.
 
@@ -209,7 +207,6 @@ def _trigamma(x: Array) -> Array:
 
 
 @continued(digamma_of_complex)
-@elementwise
 def digamma(x: Array) -> Array:
     """ψ(x) = Γ'(x) / Γ(x); NaN at the negative integers.
 

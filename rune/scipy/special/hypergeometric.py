@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.scipy.special.arguments import elementwise, listing, undefined
+from rune.scipy.special.arguments import elementwise, of_lists, undefined
 from rune.scipy.special.combinatorial import over_gamma
 from rune.scipy.special.gammas import gamma_function
 from rune.scipy.special.loops import Limit, State
@@ -55,7 +55,7 @@ def _asymptotic(a: Array, b: Array, x: Array) -> Array:
     return total
 
 
-@listing
+@of_lists
 @elementwise
 def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     """Kummer's function 1F1(a; b; x), Σ (a)_n x^n / ((b)_n n!).

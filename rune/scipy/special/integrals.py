@@ -11,7 +11,7 @@ import math
 import rune.numpy as rnp
 from rune.array import Array
 from rune.scipy.special import tables_integrals as tables
-from rune.scipy.special.arguments import centred, elementwise, leading, listing, polynomial, quotient
+from rune.scipy.special.arguments import centred, elementwise, leading, of_lists, polynomial, quotient
 from rune.scipy.special.gammas import digamma, gamma_function
 from rune.scipy.special.loops import Limit, State
 from rune.transforms.custom.jvp import custom_jvp
@@ -159,7 +159,7 @@ def _expn_slope(t: Array, y: Array, n: Array, x: Array) -> Array:
 _expn.defjvps(None, _expn_slope)
 
 
-@listing
+@of_lists
 @elementwise
 def expn(n: Array, x: Array) -> Array:
     """En(x), the integral of exp(-x t) / t**n over t >= 1, for integer n >= 0 and x >= 0.
@@ -337,7 +337,7 @@ def _spence_slope(t: Array, y: Array, x: Array) -> Array:
 _spence.defjvps(_spence_slope)
 
 
-@listing
+@of_lists
 @elementwise
 def spence(x: Array) -> Array:
     """The dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x; NaN below 0.

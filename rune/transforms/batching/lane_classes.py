@@ -37,7 +37,7 @@ class _Part:
 
 
 def argument_axes(arguments: object, axes: Sequence[int | None]) -> list[int | None]:
-    """The axis of each leaf of `arguments`; `axes`: as they are where no class has a say."""
+    """The axis of each leaf of `arguments`: of `axes`, which hold where no such class decides."""
 
     def split(kind: LaneClass, value: object, axis: int | None) -> object:
         return kind.to_lane(_each, _lane_number, value, axis)
@@ -46,7 +46,7 @@ def argument_axes(arguments: object, axes: Sequence[int | None]) -> list[int | N
 
 
 def result_axes(results: object, axes: Sequence[int | None], size: object) -> list[int | None]:
-    """The axis of each leaf of `results`; `axes`: as they are where no class has a say."""
+    """The axis of each leaf of `results`: of `axes`, which hold where no such class decides."""
 
     def joined(kind: LaneClass, value: object, axis: int | None) -> object:
         return kind.from_lane(lambda _, part, a: _each(part, a), size, value, axis)
