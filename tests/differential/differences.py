@@ -10,8 +10,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 DIFFERENCES: dict[str, tuple[str, ...]] = {
-    "Where a partial result overflows, the order of operations decides whether a number, an "
-    "infinity or NaN comes out, and the orders are not the same.": (
+    "Where an intermediate result overflows, the order of operations decides whether the result is a "
+    "number, an infinity or NaN, and rune's order differs from JAX's.": (
         "lax: square @ hard *: [jv]*",
         "*: *dot* @ hard *",
         "lax: reduce* @ hard *",
@@ -51,16 +51,16 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "scipy: ndimage.* @ hard *: gives *",
         "scipy: stats.sem* @ hard *: gives *",
     ),
-    "Where integers wrap in a sum, or numbers beyond the range of a dtype are cast to it, the result "
-    "depends on the order of steps, which is not JAX's.": (
+    "Where integers wrap in a sum, or numbers outside the range of a dtype are cast to it, the result "
+    "depends on the order of steps, which differs from JAX's.": (
         "numpy: mean as integers @ hard *",
         "numpy: unwrap integers @ hard *",
         "numpy: pad * @ i8: value: gives *",
     ),
-    "Denormals are numbers, as in NumPy; XLA flushes them to zero, as `flush_denormals=True` does here.": (
+    "Denormal numbers are kept, as in NumPy; XLA flushes them to zero, as rune does with `flush_denormals=True`.": (
         "numpy: float_power @ i8: *",
     ),
-    "Outside of a function's domain its derivative is NaN, as its value is.": (
+    "Outside a function's domain its derivative is NaN, like its value.": (
         "*: a*cosh @ hard *: gives nan, not *",
         "lax: igamma* @ hard *: [jv]*",
     ),
@@ -69,15 +69,15 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "lax: polygamma @ hard *",
         "lax: zeta @ hard *: gives inf, not nan",
     ),
-    "Special functions have their limits at 0, at infinities and where a part of the formula "
-    "overflows, as in SciPy, and so have their derivatives; JAX's meet inf - inf or 0 / 0.": (
+    "Special functions and their derivatives take their limits at 0, at infinities and where a part "
+    "of the formula overflows, as in SciPy; JAX computes inf - inf or 0 / 0 there.": (
         "scipy: special.* @ hard *: gives *",
     ),
-    "Distributions have limits at infinities, and are NaN where an operand is or a parameter makes "
-    "no sense; JAX has NaN for some of the former and numbers for some of the latter.": (
+    "Distributions take their limits at infinities, where JAX sometimes gives NaN, and are NaN where "
+    "an operand is NaN or a parameter is invalid, where JAX sometimes gives numbers.": (
         "scipy: stats.*: * @ hard *: gives *",
     ),
-    "Axes of grids that do not increase are refused.": (
+    "A grid axis that does not increase is an error.": (
         "scipy: interpolate.RegularGridInterpolator* @ hard *: raises ArgumentError",
     ),
     "A result is weak where all operands are weak and the function keeps or promotes their dtype; "
@@ -96,8 +96,8 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "scipy: stats.* @ [iub]*: value: is strong",
         "scipy: spatial.* @ [iub]*: value: is weak",
     ),
-    "An extremum of numbers with NaN is NaN, and its derivative is that of the NaN element, or NaN "
-    "for each where none is equal to it.": (
+    "The extremum of numbers that include NaN is NaN. Its derivative is that of the NaN element, or "
+    "NaN for every element where none of them equals the result.": (
         "lax: cum[mi]* @ hard *: [jv]*",
         "lax: scatter_min @ hard *: [jv]*",
         "numpy: m[ai][xn]* @ hard *: [jv]*",
@@ -106,28 +106,28 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: folds of what is no NaN* @ hard *: [jv]*",
         "numpy: histogram of edges @ hard *",
     ),
-    "The derivatives of `cumlogsumexp` are the weights of a softmax, beside infinities too.": (
+    "The derivatives of `cumlogsumexp` are the weights of a softmax, even if some numbers are infinite.": (
         "lax: cumlogsumexp @ hard *: [jv]*",
     ),
     "At NaN the derivative of `relu` is 1, where JAX has 0; either is a convention.": ("nn: relu @ hard *: [jv]*",),
-    "The derivative of `ldexp` is the power of two, at infinities too.": ("numpy: ldexp @ hard *: [jv]*",),
+    "The derivative of `ldexp` is the power of two, even at infinities.": ("numpy: ldexp @ hard *: [jv]*",),
     "The derivative of the sign of a complex number is that of z / |z|, where JAX has 0.": (
         "numpy: sign (2) @ *: [jv]*",
     ),
-    "`spence` has its derivative at 1, where JAX has NaN.": ("scipy: special.spence @ f32: vjp: *",),
-    "0 divided by 0 is NaN, for bools too.": ("numpy: *divide @ bool: value: gives nan, not 0.0",),
-    "Extrema of complex numbers and their positions are NumPy's, where JAX has no `argmax`; they "
-    "are sorted as in JAX, by the real parts and then the imaginary, with NaN last in each "
-    "(NumPy puts every number before all that have a NaN). `<` and `>` order them so, too; running "
-    "extrema, and comparisons, scatters and reductions of `rune.lax` order real ones. No imaginary part is "
-    "dropped silently.": (
+    "The derivative of `spence` at 1 is -1, where JAX has NaN.": ("scipy: special.spence @ f32: vjp: *",),
+    "0 divided by 0 is NaN, even for bools.": ("numpy: *divide @ bool: value: gives nan, not 0.0",),
+    "Extrema of complex numbers and their positions are NumPy's; JAX has no complex `argmax`. Complex "
+    "numbers are sorted as in JAX, by the real part and then the imaginary part, with NaN last in "
+    "each (NumPy puts all numbers without a NaN first), and `<` and `>` use the same order. Running "
+    "extrema, and the comparisons, scatters and reductions of `rune.lax`, accept only real numbers. "
+    "An imaginary part is never dropped silently.": (
         "numpy: frompyfunc @ c64: *: raises DtypeError",
         "numpy: m*.accumulate @ c64: *: raises DtypeError",
         "numpy: astype @ c64: *: raises DtypeError",
         "lax: *m[axin]* @ c64: *: raises DtypeError",
         "lax: atan2 @ c64: *: raises DtypeError",
     ),
-    "Functions that are defined for real numbers refuse complex ones: activations, special "
+    "Functions that are only defined for real numbers refuse complex ones: activations, special "
     "functions, distributions, rotations, angles, bins.": (
         "nn: * @ c64: *: raises DtypeError",
         "nn: hard_tanh @ bool: *",
@@ -138,15 +138,14 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: digitize* @ c64: *: raises DtypeError",
         "numpy: cov weighted* @ c64: *: raises DtypeError",
     ),
-    "A Python number that the dtype cannot hold is refused, such as -1 beside unsigned integers.": (
+    "A Python number that the dtype cannot hold is an error, such as -1 combined with unsigned integers.": (
         "numpy: * @ u32: value: raises OverflowError",
     ),
-    "A number has no axis: functions that need one refuse it, where JAX takes it for a vector of one element.": (
+    "A number has no axes: functions that need an axis refuse it, where JAX treats it as a vector of one element.": (
         "numpy: * @ python: value: raises *Error",
         "scipy: linalg.fiedler_companion* @ python: value: has the shape (0,), not (0, 0)",
     ),
-    "Where the result is a float, integers become floats before anything is computed from them: "
-    "nothing wraps or overflows on the way.": (
+    "If the result is a float, integers are converted to floats first, so no intermediate result wraps or overflows.": (
         "nn: *softmax* @ [iu]*: value: *",
         "nn: squareplus @ [iu]*: value: gives *",
         "nn: standardize @ [iu]*: value: gives *",
@@ -167,7 +166,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "scipy: linalg.companion @ *: value: *",
         "scipy: linalg.qr* @ bool: value: *",
     ),
-    "An integer to a negative power is 0, or 1 / x where that is an integer; JAX leaves it undefined.": (
+    "An integer raised to a negative power is 0, or 1 / x if that is an integer; JAX leaves it undefined.": (
         "numpy: pow* @ [iu]*: value: gives 0, not *",
     ),
     "Products of polynomials, SciPy's convolutions, histograms and ranks of integers are integers, as in "
@@ -178,25 +177,25 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "scipy: stats.rankdata* @ *: value: has the dtype *",
         "scipy: linalg.*pascal* @ f32: *",
     ),
-    "`add.reduceat` of bools counts, a norm of integers is a float, and the polynomial of a real matrix is "
-    "real, as in NumPy.": (
+    "As in NumPy, `add.reduceat` of bools counts, a norm of integers is a float, and the polynomial "
+    "of a real matrix is real.": (
         "numpy: add.reduceat @ bool: *",
         "numpy: linalg.vector_norm @ [iub]*: value: has the dtype float32*",
         "numpy: poly of a matrix @ *: has the dtype *",
     ),
-    "Sums and products of integers of 8 and 16 bits, running ones too, have 32 bits, as in NumPy and the "
-    "array API standard, so that they do not overflow at once.": (
+    "Sums and products of integers of 8 and 16 bits, also cumulative ones, have 32 bits, as in NumPy "
+    "and the array API standard, so that they do not overflow at once.": (
         "numpy: *cum* @ i8: value: has the dtype int32, not int8",
         "numpy: *.accumulate @ i8: value: has the dtype int32, not int8",
         "numpy: add.reduceat @ i8: value: has the dtype int32, not int8",
     ),
     "Half types are computed in f32 and rounded once.": ("scipy: fft.* @ bf16: *", "scipy: special.owens_t @ bf16: *"),
     "`hyp2f1` is defined far below 0, where JAX's series does not converge.": ("scipy: special.hyp2f1 far below @ *",),
-    "The determinant of a singular matrix is 0 up to rounding, which differs.": (
+    "The determinant of a singular matrix is 0 up to rounding errors, which differ from JAX's.": (
         "numpy: linalg.det of a singular matrix @ *",
     ),
     "0 degrees of freedom give NaN, as in NumPy.": ("numpy: cov with ddof @ python: *",),
-    "`einsum_path` counts a last step that has one operand.": ("numpy: einsum_path @ *",),
+    "`einsum_path` counts a last step with a single operand.": ("numpy: einsum_path @ *",),
     "The variance of `nn.standardize` is a mean squared deviation, not a difference of squares.": (
         "nn: standardize @ hard *: gives *, not nan",
     ),
