@@ -1,19 +1,19 @@
-"""What every test file gets: checked stages and plans, `expect` with --accept, the profiles.
+"""Set-up for all tests: checked stages and plans, `expect` with --accept, the hypothesis profiles.
 
 Whatever a test compiles is checked after every stage, its plan goes through `null`, and nothing
-comes from the disk cache of an earlier run: a run has one of its own, which its workers share.
+comes from the disk cache of an earlier run: each run has a new one, which its workers share.
 If all executors must be present, Vulkan runs under the validation layer, and its messages are
 an error.
 
-Arrays and arenas of the CPU lie between bytes that nothing may write, which each test checks;
-RUNE_TEST_GUARDS=after or =before has inaccessible pages there, `none` nothing.
-RUNE_TEST_PROCESSOR=avx2 (or sse2, sse4, avx512) compiles for that one.
-RUNE_TEST_CUDA_EMULATOR=1 has a CUDA device whose driver is emulated: `-k cuda` is what runs there.
-RUNE_TEST_REFERENCE=1 has whatever is compiled for the CPU run on `reference` as well, where it is
-small: its checks stay silent.
+Arrays and arenas of the CPU lie between guard bytes, which each test checks; RUNE_TEST_GUARDS=after
+or =before has inaccessible pages there instead, `none` no guards. RUNE_TEST_PROCESSOR=avx2 (or
+sse2, sse4, avx512) compiles for that instruction set. RUNE_TEST_CUDA_EMULATOR=1 adds a CUDA device
+whose driver is emulated; select its tests by `-k cuda`. RUNE_TEST_REFERENCE=1 also runs small
+programs that are compiled for the CPU on `reference`, whose checks must find nothing.
 
 The default profile is small and always draws the same examples; RUNE_TEST_PROFILE=thorough draws
-many, and others each time; `fuzz` is that of tests/fuzz.py, in which a seed decides all.
+many, and different ones each time; `fuzz` is the profile of tests/fuzz.py, where a seed decides
+all.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
     python tests/hostile_files.py --files 2000 --first 7
     python tests/hostile_files.py --run                call what is accepted, too
 
-Half of the files are damaged as disks and networks do it: bytes changed, cut, doubled, moved. All
-of these have to be refused. The other half is written by somebody who knows the format: texts,
-trees and tables are changed and the digest is made again. Such a file may hold another program that
-is sound, which is accepted; it is refused otherwise. An audit hook sees what Python executes.
+Half of the files are damaged as by disks and networks: bytes are changed, removed, repeated or
+moved. All of these must be refused. The other half is forged by somebody who knows the format:
+texts, trees and tables are changed, and the digest is recomputed. If such a file holds another
+valid program, it is accepted; otherwise it is refused. An audit hook watches what Python executes.
 """
 
 from __future__ import annotations

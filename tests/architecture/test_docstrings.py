@@ -1,8 +1,8 @@
 """Every public name says what it does, what it takes and refuses, and shows it by an example.
 
-All examples of the package are run here, those of functions made from tables as well, which doctest
-does not find in their modules. The errors that a docstring promises are tried: the function is
-called with a text.
+All examples of the package run here, including those of functions that are made from tables, which
+doctest does not find in their modules. The errors that a docstring promises are tried: the function
+is called with a text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Errors are part of the interface: every message, with the call that provokes it.
+"""Errors are part of the interface: golden texts of every message, with the call that provokes it.
 
-errors.txt is the golden text. A call stands there as a user would write it, then the error's
-class and its whole message: operation, what is wrong, a hint, and the user's own line. After each
-error everything works as before, which the last line of every provocation shows. This file has a
-call for each kind of mistake; test_errors_of_arrays.py has one for each place that raises.
+errors.txt is the golden text. It shows each call as a user would write it, then the error's class
+and its full message: the operation, what is wrong, a hint, and the user's line. After each error
+rune must still work, which the end of every provocation checks. This file has a call for each kind
+of mistake; test_errors_of_arrays.py has one for each place that raises.
 """
 
 from __future__ import annotations

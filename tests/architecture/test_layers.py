@@ -1,9 +1,9 @@
 """Who may import whom: the rooms of the design, checked for every file.
 
 Imports point down only. Every file belongs to a room, so a new room must be given its place here.
-Imports of the package inside functions would hide a cycle, and so would asking `sys.modules`: there
-are none. Drivers are imported only in the backends, on first use. Not even types form a cycle,
-except for four groups that are listed, none of them in the backends.
+Imports of the package inside functions and look-ups in `sys.modules` are forbidden, because they
+would hide a cycle. Drivers are imported only in the backends, on first use. Not even types form a
+cycle, except for four groups that are listed, none of them in the backends.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a language costs: lines of code of its renderer, and of the data of a dialect of C.
+"""The cost of a language: lines of code of its renderer, and lines of data for a dialect of C.
 
 A new C-like language is at most 150 lines of data, any new language at most 600 of code, besides
 what renderers share. CUDA C also has functions as text, most of them for matrix units.
 SPIR-V and LLVM are two things each: `binary` encodes modules, `ir` writes LLVM IR, the CPU's own
 routines too; neither knows kernels. LLVM's renderer writes out loops in lanes, masks and tiles, as
-lowering/lanes decides. What only Mesa's processors are told in SPIR-V is a room of its own.
+lowering/lanes decides. SPIR-V that is only written for Mesa's CPU devices has its own limit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Limits that keep the code readable: lines of a file, lines of a function, words at the top.
 
-A file over its limit is two files; a function over its limit has parts with names of their own.
+A file over its limit should be two files, and a function over its limit several named functions.
 """
 
 from __future__ import annotations

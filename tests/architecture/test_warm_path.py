@@ -1,7 +1,7 @@
-"""What a derivative executes once everything is traced: lines of the package and calls.
+"""What a derivative executes when everything is already traced: lines of the package, and calls.
 
-A line that concerns few programs (references, axes of a mesh, symbolic sizes) does not belong
-there: whether a program has them is decided when it is traced or compiled."""
+Code for features that few programs use (references, mesh axes, symbolic sizes) does not belong
+here: whether a program uses them is decided when it is traced or compiled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Calls of a device that native code makes: they are few steps, and behave like any other call.
+"""Cached calls of a device, made by native code: few steps, and the behaviour of any other call.
 
-First which calls are native, and that they run nothing of the general way; then what might be wrong
-with what is recorded: results that are held, one buffer given twice, other sizes, threads, memory
-that is short, interrupts, callbacks, other settings, profiles. On each device present.
+First which calls are native, and that they run none of the general code; then everything that could
+make a recorded call wrong: results that are still referenced, the same buffer passed twice, other
+sizes, threads, lack of memory, interrupts, callbacks, other settings, profiles. On each device
+present.
 """
 
 from __future__ import annotations

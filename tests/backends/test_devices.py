@@ -2,7 +2,7 @@
 
 On each executor present; CUDA with a fake driver (cuda/fake.py), Vulkan also with
 memory that the host does not see, and all that may be watched also with launches in parts. Integers
-and moved bits are equal bit for bit. What is special to one executor is in a file of its own.
+and moved bits are equal bit for bit. Each executor has a separate file for its special features.
 """
 
 from __future__ import annotations

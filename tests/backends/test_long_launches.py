@@ -1,7 +1,6 @@
-"""Launches of much work are made in parts, on every executor that may be watched.
+"""Launches of much work are split into parts on every executor whose driver has a watchdog.
 
-The results are the same. The bound is made small here: on a device that is a processor nothing is
-divided.
+The results are the same. The limit is lowered here, since on a processor launches are not split.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Devices declared to compute loosely: their quotients, roots and comparisons are NumPy's.
 
 Each GPU driver here, and Mesa's CPU devices as if they were such, run what Target.loose asks for.
-Denormal numbers are among the operands: of these operations alone WebGPU has to keep them.
+The operands include denormal numbers: on WebGPU these are the only operations that must keep them.
 """
 
 from __future__ import annotations

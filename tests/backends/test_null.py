@@ -1,6 +1,6 @@
 """The null executor finds what a plan can get wrong, before anything runs.
 
-A correct plan first; then one broken thing at a time, and the message that names it.
+A correct plan first; then plans with one fault each, and the message that names it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A backend outside rune's tree: the manual (docs/backends.md) is enough to write one.
+"""A backend outside the repository: the manual (docs/backends.md) is enough to write one.
 
-`thirdparty/` is such a package. Its wheel is built and unpacked into a folder of its own, as pip
-would do; a fresh interpreter finds it there by its entry point, runs the package's own tests and
-the conformance tests on it. Then entry points that are broken: each is a reason, none a failure.
+`thirdparty/` is such a package. Its wheel is built and unpacked into a separate folder, as pip
+would do; a fresh interpreter finds it by its entry point and runs the package's own tests and the
+conformance tests. A broken entry point is reported as the reason for an absent backend; it is never
+an error.
 """
 
 from __future__ import annotations

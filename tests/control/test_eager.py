@@ -1,4 +1,4 @@
-"""Loops called eagerly: compiled once, never stale, and looked into where a NaN appears."""
+"""Loops called eagerly: compiled once, never stale, and searched for the source of a NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of values: their order, and programs whose inputs they name."""
+"""Records of values: their order, and programs with inputs that they name."""
 
 from __future__ import annotations
 

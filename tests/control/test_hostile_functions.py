@@ -1,4 +1,4 @@
-"""Functions that give control flow what it cannot use: refused in words, whatever they give."""
+"""Functions that return what control flow cannot use are refused with a clear error."""
 
 from __future__ import annotations
 

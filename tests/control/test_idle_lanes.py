@@ -1,7 +1,7 @@
 """vmap of loops and branches, for every choice of batched operands, and of their derivatives.
 
-A lane gives what the function gives for that lane alone, also where lanes take other branches or
-other numbers of steps; and vmap commutes with derivatives.
+Each lane gives what the function gives for that lane alone, even if other lanes take other branches
+or numbers of steps; and vmap commutes with derivatives.
 """
 
 from __future__ import annotations

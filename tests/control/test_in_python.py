@@ -1,4 +1,4 @@
-"""While jit is disabled, branches and loops are Python's where what decides them is known."""
+"""While jit is disabled, branches and loops with known conditions run in Python."""
 
 from __future__ import annotations
 

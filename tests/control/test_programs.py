@@ -1,7 +1,7 @@
-"""What control flow looks like as programs: its size, what is hoisted, what is dropped, its text.
+"""Control flow as programs: their size and text, what is hoisted, and what is dropped.
 
 A loop is one equation whatever its number of steps, and derivatives add a constant number. Each
-golden text shows one idea; the programs also run elsewhere.
+golden text shows one idea; other tests run the programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every primitive of control flow has every rule; and it composes with what else holds programs.
+"""Every primitive of control flow has every rule, and composes with others that hold programs.
 
 jit, checkpoint and custom rules inside bodies and branches, and draws without a key, which differ
 from step to step and are the same however the loop is run.

@@ -1,8 +1,8 @@
-"""A policy sees into loops and branches: what a checkpoint around them keeps of what is inside.
+"""A policy sees into loops and branches: which of their values a checkpoint around them saves.
 
-Which residuals are kept (the lists are those of jax.ad_checkpoint.print_saved_residuals, jax
-0.10.2), what is computed again, that derivatives stay what they are, and that side effects in a
-body happen once.
+Which residuals are saved (the expected lists are those of jax.ad_checkpoint.print_saved_residuals,
+jax 0.10.2), what is recomputed, that derivatives do not change, and that side effects in a body
+happen once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Equations that hold programs say which, on which of their operands, and how they run them."""
+"""Equations that hold programs declare the programs, their operands, and how they are run."""
 
 from __future__ import annotations
 

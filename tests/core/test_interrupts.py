@@ -1,7 +1,7 @@
 """An interrupt may arrive at any step, and leaves no variable of the context set.
 
-What the interpreter calls between two steps raises KeyboardInterrupt at one of them after another,
-as a signal's handler would. These are the steps of the code that sets variables, and with
+A hook that the interpreter calls between steps raises KeyboardInterrupt at each step in turn, as a
+signal handler would. The steps are those of the code that sets context variables, and with
 RUNE_TEST_WHOLE=1 those of the whole package.
 """
 

@@ -1,4 +1,4 @@
-"""Programs are read by JAX's names: equations, variables, constants, effects, lines."""
+"""Programs have JAX's attributes: equations, variables, constants, effects, lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about a program and all programs that it holds are answered once for each of them."""
+"""A property of a program and all programs in it is computed once for each program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Programs as text: what is printed, what is read, and that the one undoes the other.
+"""Programs as text: printing, parsing, and that each is the inverse of the other.
 
-First each kind of value in text, then whole programs and nesting, then what cannot be read and
-says why, with the line.
+First each kind of value, then whole programs and nesting, then texts that cannot be parsed, whose
+errors give the reason and the line.
 """
 
 from __future__ import annotations

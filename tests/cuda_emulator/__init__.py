@@ -1,9 +1,9 @@
-"""A CUDA device for the tests where there is none: the driver is emulated, kernels are host code.
+"""A CUDA device for machines without one: the driver is emulated, and kernels run on the host.
 
 `install` makes this process see a driver (driver.cpp) before rune looks for one. cuda-bindings and
-NVRTC are the real ones; only what NVRTC would compile for the device is compiled by g++ for the
-host, from the same CUDA C. So calls, structures, orders and kernels are tried as they are; the
-memory model of a GPU, its own code and its speed are not.
+NVRTC are the real ones; only the code that NVRTC would compile for the device is compiled by g++
+for the host, from the same CUDA C. So this tests the actual calls, structures, orders and kernels,
+but not the memory model, the machine code or the speed of a GPU.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The emulated CUDA device: what runs there in every run of the tests, and that it sees faults.
+"""The emulated CUDA device: tests that run on it in every run, and that it detects faults.
 
-RUNE_TEST_CUDA_EMULATOR=1 runs every law there. Here a few do, in a process of their own: the device
-is found when a process first looks for some. The last tests are of the emulator itself.
+With RUNE_TEST_CUDA_EMULATOR=1 every law runs on it. Here a few laws do, in a separate process,
+because devices are only looked for once per process. The last tests are of the emulator itself.
 """
 
 from __future__ import annotations

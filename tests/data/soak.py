@@ -4,10 +4,10 @@
     python -m tests.data.soak --times 100        fewer
     python -m tests.data.soak --seed 7           another choice of pipelines
 
-Each run is of another pipeline, of threads, processes, readers ahead, or several of them, nested
-also; it ends by itself, early, by an error, by an interrupt, unreferenced, or in a cycle
-that the collector finds. What it gave is compared with the list that it should be. A run that takes
-a minute is a deadlock: all stacks are printed, and the process ends.
+Each run has a different pipeline, with threads, processes, prefetching, or several of these, also
+nested. It runs to its end, or ends early, by an error, by an interrupt, by being dropped, or in a
+reference cycle that the garbage collector finds. Its elements are compared with the expected list.
+A run that takes a minute counts as a deadlock: all stacks are printed, and the process ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of an element on its way to a device: what `asarray` makes of its parts."""
+"""Elements on the way to a device: their parts are converted as by `asarray`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The examples that replace libraries by rune: images, spectra, least squares.
 
-They run in this process, shorter than for users, and their claims are compared with SciPy,
-finite differences, and the numbers that made their data.
+They run in this process, with fewer steps than for users. Their results are compared with SciPy,
+finite differences, and the parameters from which their data were made.
 """
 
 from __future__ import annotations

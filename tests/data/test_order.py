@@ -1,7 +1,7 @@
-"""Order: which elements come, when, and in which batches. Numbers and keys alone decide it.
+"""The order of elements, and their batches. Only numbers and keys determine it.
 
-Python's lists are the oracle; a shuffle is compared with the definition of a
-permutation, and against the law that all orders are equally likely.
+Python's lists are the oracle; a shuffle must be a permutation, and all orders must be equally
+likely.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What other loaders give goes through `prefetch`: objects that behave as theirs do, without them.
+"""Other libraries' loaders work with `prefetch`: tested with stand-ins for their classes.
 
 The protocols are those of torch.utils.data.DataLoader (2.13), grain's DataLoader, MapDataset and
 DatasetIterator (0.2), and datasets' Dataset and IterableDataset (4).

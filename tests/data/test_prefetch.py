@@ -1,6 +1,6 @@
 """Prefetch: elements on a device ahead of their use, and threads that end with the run.
 
-Whatever iterates can be read ahead. What copies aside means is tried on a device that counts.
+Any iterable can be read ahead. Copies alongside programs are tested on a device that counts them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Worker processes: the same elements, errors with the user's line, and nothing left behind.
 
-They start by fork here, as beginning anew takes seconds on a busy machine; one test goes through
-pickle and a start from nothing.
+They start by fork here, as spawning a process takes seconds on a busy machine; one test spawns its
+workers and sends them the function by pickle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs: elements by number are those in order, a run goes on exactly where another was, and
+"""Runs: elements by number are those in order, a run resumes exactly where another stopped, and
 workers change nothing.
 """
 

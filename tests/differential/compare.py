@@ -1,9 +1,9 @@
 """How rune's answer differs from JAX's, in a few words; "" where it does not.
 
-Numbers agree where they are within 256 units in the last place of the expected one, or within 64
-of the largest number of ordinary size beside it: sums are taken in another order. Derivatives are
-of sums of about 1 that may cancel, so they agree within 64 units of 1, too. NaN and infinities are
-compared exactly.
+Numbers agree if they are within 256 units in the last place of the expected one, or within 64 units
+of the largest number of ordinary size in the same answer, since sums are taken in another order.
+Derivatives are of sums of about 1 that may cancel, so they agree within 64 units of 1, too. NaN and
+infinities are compared exactly.
 """
 
 from __future__ import annotations

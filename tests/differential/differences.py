@@ -1,8 +1,8 @@
-"""Where rune answers otherwise than jax 0.10.2, with the reason: reviewed by hand.
+"""Where rune's answers differ from those of jax 0.10.2, with reasons; reviewed by hand.
 
-A line covers answers and how they differ, "module: name @ variant: way: how", with * for
-anything. docs/guide/from-jax.md has the reasons; the tests compare, and see to it that every line
-is still needed.
+A pattern covers answers and how they differ, "module: name @ variant: way: how", with * for
+anything. docs/guide/from-jax.md has the same reasons; the tests compare the two, and check that
+every pattern is still needed.
 """
 
 from __future__ import annotations

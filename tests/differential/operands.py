@@ -1,8 +1,8 @@
-"""What each call is tried on: drawn numbers, other dtypes, hard values, Python's numbers.
+"""The operands of each call: random numbers, other dtypes, hard values, Python numbers.
 
-A variant turns the arguments that a case asks for into arrays, or is not for that case (None).
-Draws depend on names alone: the program that stores answers and the tests see the same numbers.
-Denormals are left out: XLA flushes them to zero, rune follows NumPy.
+A variant turns the arguments that a case asks for into arrays, or is None if it does not apply to
+the case. Draws depend on names alone: the program that stores answers and the tests see the same
+numbers. Denormals are left out: XLA flushes them to zero, rune follows NumPy.
 """
 
 from __future__ import annotations

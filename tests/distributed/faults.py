@@ -1,4 +1,4 @@
-"""One of several processes fails: the errors of the others, and that none waits for ever.
+"""One of several processes fails: the errors of the others, and that none waits forever.
 
 python -m tests.distributed.faults 100      so many times, at the first, a middle and the last step
 """

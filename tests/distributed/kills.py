@@ -1,4 +1,4 @@
-"""Processes that save together, one of which is killed: every reported checkpoint can be read.
+"""Kill one of several processes that save together: every reported checkpoint can be read.
 
 python -m tests.distributed.kills 100       so many kills
 """

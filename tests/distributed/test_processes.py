@@ -1,4 +1,4 @@
-"""Programs of several processes: what they exchange, and what ends them together."""
+"""Programs of several processes: the data they exchange, and the errors that end all of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The CUDA folder, run: its host and its kernels by g++, on the blocks of the emulated device.
 
-All is the folder's own but CUDA's runtime (tests/cuda_emulator/runtime) and the text of a launch.
-That a GPU computes the same is not shown here.
+Everything is the folder's own, except for CUDA's runtime (tests/cuda_emulator/runtime) and the
+syntax of a launch. This does not show that a GPU computes the same.
 """
 
 from __future__ import annotations

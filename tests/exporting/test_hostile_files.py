@@ -1,7 +1,7 @@
-"""Files that are damaged or made to harm: an error each, and nothing is executed.
+"""Damaged and malicious files: each is an error, and nothing in them is executed.
 
-`python tests/hostile_files.py` tries a hundred thousand; a few hundred run here. Where the audit of
-Python cannot be heard by a test alone (a hook is for ever), the command listens.
+`python tests/hostile_files.py` tries a hundred thousand; a few hundred run here. Only the command
+installs an audit hook, because a hook cannot be removed after a test.
 """
 
 from __future__ import annotations

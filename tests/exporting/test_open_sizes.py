@@ -1,6 +1,6 @@
 """Folders of source whose entries take sizes: their own program calls them with several.
 
-What is stored was computed by rune with numbers for the sizes.
+The stored results were computed by rune with concrete sizes.
 """
 
 from __future__ import annotations

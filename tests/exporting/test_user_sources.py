@@ -1,8 +1,8 @@
-"""Functions of C and kernels of OpenCL C and CUDA C that users wrote, in folders of source.
+"""Users' C functions and kernels in OpenCL C and CUDA C, in folders of source.
 
-A folder's own program compares with what NumPy's meaning of the operation gave when it was written;
-tests of its words show that it would say so if a result were wrong. CUDA C runs on the blocks of
-the emulated device (test_cuda_folder.py).
+A folder's own program compares its results with those of the operation's NumPy meaning; other tests
+check that it reports a wrong result. CUDA C runs on the blocks of the emulated device
+(test_cuda_folder.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The conformance test of operations: right ones pass whole, each kind of fault is named."""
+"""The conformance test of operations: correct ones pass, and each kind of fault is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of one's own under every transformation. The oracles are NumPy and closed forms."""
+"""User-defined operations under every transformation. The oracles are NumPy and closed forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged and hostile files: each gives a FileError, none is read wrongly or ends the process.
+"""Damaged and hostile files: each raises a FileError; none is misread or crashes the process.
 
     broken(random, content)     a safetensors file that no reader may take, of a sound one
     scattered(random, content)  bytes of any file altered: it may still be sound

@@ -1,4 +1,4 @@
-"""Both formats: others read what is written, theirs is read, and what is broken is refused."""
+"""Both formats: others read rune's files, rune reads theirs, and broken files are refused."""
 
 from __future__ import annotations
 

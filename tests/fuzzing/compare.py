@@ -1,4 +1,4 @@
-"""When two values of a random program are one: bit for bit, or within rounding for smooth ones."""
+"""When two values of a random program agree: bit for bit, or up to rounding in smooth programs."""
 
 from __future__ import annotations
 

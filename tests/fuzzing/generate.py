@@ -1,4 +1,4 @@
-"""One seed, one program: what is drawn, and what it means.
+"""One seed, one program: how it is drawn, and its meaning in NumPy.
 
 draw(seed)      a program over whole numbers, some with NaN and infinities, or smooth
 heavy(seed)     one of few steps and much work

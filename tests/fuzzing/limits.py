@@ -1,4 +1,4 @@
-"""Limits of sizes that random programs do not have, because they would run for too long.
+"""Lowered limits, for sizes that random programs cannot reach because they would run for too long.
 
     with lowered(rng):
         rune.jit(f)(x)      # blocks, parts, tiles and chunks of a few elements

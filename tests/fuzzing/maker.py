@@ -1,4 +1,4 @@
-"""Where a random program grows: the values so far, at one or several sizes, and a source of chance.
+"""The state of a growing random program: its values, at one or several sizes, and a random source.
 
 A step is kept if rune computes it eagerly at every size and its values stay comparable: finite and
 exact where programs are compared bit for bit, moderate where they are compared within rounding.

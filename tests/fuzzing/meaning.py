@@ -1,8 +1,8 @@
 """What `rnp`, `lax` and `rune` mean in NumPy, as far as random programs use them.
 
-An oracle that shares nothing with rune. Floats are f64 and complex numbers c128 throughout: the
-numbers of the programs that are compared bit for bit are whole and small, so that a result depends
-neither on the width nor on the order of sums. Integers keep their width, for they wrap.
+An oracle that shares nothing with rune. Floats are f64 and complex numbers c128 throughout:
+programs that are compared bit for bit have small whole numbers, so that results depend neither on
+the width of floats nor on the order of sums. Integers keep their width, because they wrap.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Faults planted in rune for a while, one of each kind that has occurred, which must be found.
+"""Faults planted in rune for a test, one of each kind that has occurred, which must be found.
 
     with FAULTS["a diagonal in step with its matrix"]():
         ...                                             # what is compiled now is wrong
 
-Nothing in rune knows of them: each replaces a function by a faulty one of this file. None writes
-out of bounds, so a fault that ended the process then gives a wrong value here.
+rune does not know about them: each replaces a function by a faulty one from this file. None writes
+out of bounds, so a fault that once crashed the process gives a wrong value here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Steps of much work: products, convolutions, sorts, scatters, scans, transforms, attention.
 
-Each takes a value apart into operands of a shape of its own, so that programs of few steps meet
-what compilers and libraries divide: blocks, panels, tiles, parts, chunks. Operands within a step
-may be larger than the values that programs name.
+Each splits a value into operands of a shape that suits it, so that short programs exercise the ways
+in which compilers and libraries divide work: blocks, panels, tiles, parts, chunks. Operands within
+a step may be larger than the named values of a program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One seed: the way it is run in, whether the law holds, and the report if it does not."""
+"""One seed: the way in which its program is run, whether the law holds, and the report if not."""
 
 from __future__ import annotations
 

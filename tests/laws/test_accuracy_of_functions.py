@@ -1,9 +1,9 @@
-"""Every function of one float on every executor present, within its bar of docs/accuracy.md.
+"""Every function of one float on every executor present, within its limit in docs/accuracy.md.
 
 The oracle computes in f64. Arguments are random bits, the usual ranges and every edge; the worst
 arguments that a search through tens of millions of numbers found on any executor; and the
-neighbours of zeros and poles. An executor that the page's table does not name must keep the promise
-of its family. Executors that share kernels try every third function, each its own."""
+neighbours of zeros and poles. An executor that the page's table does not name must meet the
+limit of its family. Executors that share kernels try every third function, each its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The AD matrix is generated from the primitive table: no rule of any primitive goes untried.
+"""The AD matrix is generated from the primitive table, so every rule of every primitive is tested.
 
-First: every primitive is in the table, and each of its rules runs and is right. Then: the matrix
-would notice, since a primitive planted without a rule, without a call or with a wrong rule fails.
+First, every primitive is in the table, and each of its rules runs and is right. Then, the matrix
+detects gaps: a primitive without a rule, without a call or with a wrong rule fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Attention on every executor: in one pass over keys that recomputes scores, or with stored scores.
 
-Processors store scores, so that here every device with groups of threads is told to stream them.
-With odd sizes, masks, bias, grouped heads, one query, and gradients; NumPy in f64 is the oracle.
+On processors the default is to store scores, so streaming is forced here on every device with
+groups of threads. With odd sizes, masks, bias, grouped heads, one query, and gradients; NumPy in
+f64 is the oracle.
 """
 
 from __future__ import annotations

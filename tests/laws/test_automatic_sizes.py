@@ -1,4 +1,4 @@
-"""Automatic sizes change no answer: whatever the sizes and their order, with 0 and 1 among them.
+"""Automatic sizes never change results, whatever the sizes and their order, including 0 and 1.
 
 Results, derivatives and lanes are those of the function itself, even if the function branches on
 its sizes in Python. tests/transforms/compile/test_automatic_sizes.py counts traces and

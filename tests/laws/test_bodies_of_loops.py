@@ -1,9 +1,8 @@
-"""A function as the body of a loop means what it means by itself.
+"""A function in the body of a loop gives the same results as outside it.
 
-Rows are read, and results are written, at a number that only the run knows.
-
-Tiles, streams, windows and threads begin at sizes that small examples never reach: sides are past
-those limits, odd and prime, and each function is tried alone and together with another. NumPy is
+Rows are read and results written at an index that is known only at run time. Tiles, streams,
+windows and threads are used from sizes on that small examples never reach, so sizes are beyond
+these limits, odd and prime, and each function is tried alone and together with another. NumPy is
 the oracle."""
 
 from __future__ import annotations

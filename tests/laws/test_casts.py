@@ -1,9 +1,9 @@
 """Casts, on every executor and eagerly: all bit patterns of up to 16 bits, to every dtype.
 
-The oracle is written here from the rules: ml_dtypes and NumPy say how floats round, float to
-integer saturates and NaN becomes 0, integers wrap, anything but zero is true. Then rounding at
-and beside every midpoint between neighbours of the narrow formats; then arithmetic of 8-bit and
-4-bit numbers over all pairs.
+The oracle is written from the rules: floats round as in ml_dtypes and NumPy, a float cast to an
+integer saturates and NaN becomes 0, integers wrap, anything but zero is true. Then rounding at and
+next to every midpoint between neighbours of the narrow formats; then arithmetic of 8-bit and 4-bit
+numbers over all pairs.
 """
 
 from __future__ import annotations

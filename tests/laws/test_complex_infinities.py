@@ -1,7 +1,7 @@
 """Functions of complex numbers at infinities, NaN, zeros and the ends of the range.
 
-Every pair of hard parts: eagerly and compiled it is NumPy's answer, which is that of C99's annex G.
-NumPy's own is another where
+For every pair of hard real and imaginary parts the eager and the compiled result are NumPy's, which
+follows C99's annex G. NumPy's differs in these cases:
 
 - `expm1` makes NaN of what is infinite: here it is exp(x) - 1, as in the array API standard;
 - `log1p` loses small arguments, which are kept;
@@ -10,8 +10,8 @@ NumPy's own is another where
 - `multiply` and `square` fuse a product with a sum on some processors: here each term is rounded;
 - `divide` takes the reciprocal of a divisor so small that it has none.
 
-The sign of a zero or an infinity is open beside a NaN, and of an argument without a finite part.
-RUNE_TEST_WHOLE=1 tries every executor.
+The sign of a zero or an infinity is unspecified if the other part is NaN, or if the argument has no
+finite part. RUNE_TEST_WHOLE=1 tries every executor.
 """
 
 from __future__ import annotations

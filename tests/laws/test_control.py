@@ -1,4 +1,4 @@
-"""Laws of random functions with control flow: they mean what Python's loops and branches mean.
+"""Random functions with control flow give the results of Python's loops and branches.
 
 Loops in branches in loops, in jit, checkpoints and custom rules, over random bodies, in every way
 of running: interpreted, eager, compiled, on every executor, differentiated in both modes, on

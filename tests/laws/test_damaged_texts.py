@@ -1,7 +1,7 @@
-"""Texts of programs, kernels, kernel code and plans, damaged: read, or CheckError, and soon.
+"""Damaged texts of programs, kernels, kernel code and plans: parsed, or a CheckError, and quickly.
 
-Damage: characters and lines are deleted, doubled, moved, replaced by others of the language; texts
-are cut, and repeated without end. RUNE_TEST_WHOLE=1 tries thousands of each.
+Characters and lines are deleted, repeated, moved, or replaced by others of the language; texts are
+truncated, or repeated many times. RUNE_TEST_WHOLE=1 tries thousands of each.
 """
 
 from __future__ import annotations

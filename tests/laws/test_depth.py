@@ -1,6 +1,6 @@
-"""Depth: transformations 100 inside one another, trees of thousands, and functions without end.
+"""Depth: 100 nested transformations, trees of thousands of levels, and infinite recursion.
 
-Python's limit for its own frames stands at 1,000, and is the user's.
+Python's recursion limit, 1,000 frames, belongs to the user and is not changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Laws of derivatives and lanes, for random programs and not only for single primitives.
+"""Laws of derivatives and lanes for random programs, not only for single primitives.
 
 In f64, over primitives without kinks: forward against differences, reverse against forward,
 compiled against eager, lanes against a loop.

@@ -1,4 +1,4 @@
-"""Every extent from 1 to 130: reductions, scans and carries in place, of every dtype, are NumPy's.
+"""Reductions, scans and in-place carries equal NumPy's for extents 1 to 130 and every dtype.
 
 How an extent divides into whole vectors and a remainder depends on the dtype and the executor. Each
 run takes a sample and the extents known to be delicate; RUNE_TEST_WHOLE=1 takes all extents, on

@@ -1,8 +1,8 @@
-"""Half types and 8-bit floats: sums and products are in f32 and rounded once, on every executor.
+"""Half types and 8-bit floats: sums and products are computed in f32 and rounded once.
 
-A sum rounded after each step would be off by many units of the last place, or stop growing; one
-rounded once is the exact sum's neighbour. Reductions, running sums, means, dots; then dots whose
-result is asked for in another dtype.
+On every executor. A sum that is rounded after each step would be wrong by many units in the last
+place, or stop growing; a sum that is rounded once is next to the exact sum. Reductions, running
+sums, means, dots; then dots with a result of another dtype.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A host call may read from or write to a result of another shape, which changes nothing.
+"""Operands and results of a host call may be results of the program in another shape.
 
-A program's result that is a reshape of a value is that value's buffer. Every routine that the
-host computes takes and returns such values, in all pairs of shapes; NumPy is the oracle.
+A result of a program that is a reshape of a value shares the value's buffer. Every routine that
+runs on the host takes and returns such values, in all pairs of shapes; NumPy is the oracle.
 """
 
 from __future__ import annotations

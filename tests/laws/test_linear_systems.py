@@ -1,6 +1,7 @@
-"""Factors and solutions of matrices of several blocks, on every executor, beside NumPy in f64.
+"""Factors and solutions of matrices of several blocks, on every executor.
 
-Each executor that shares kernels takes every third size; RUNE_TEST_WHOLE=1 gives them all.
+The oracle is NumPy in f64. Each executor that shares kernels takes every third size;
+RUNE_TEST_WHOLE=1 gives them all.
 """
 
 from __future__ import annotations

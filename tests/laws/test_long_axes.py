@@ -1,9 +1,10 @@
 """Axes longer than what a driver counts in 16 bits, in every role that an axis can have.
 
 65,536 is the first size that does not fit, 65,537 a prime beyond it, 50,257 the vocabulary of a
-language model; 0, 1 and rank 0 are the other end. Elements are whole numbers, so that there is one
-right answer, NumPy's. Mesa's CPU device limits the rounds of loops of a thread: long reductions and
-scans are shared among threads and cut there, and programs that cannot be are refused by name.
+language model; 0, 1 and rank 0 are the other end. Elements are whole numbers, so that there is only
+one right result, NumPy's. Mesa's CPU device limits the number of iterations of a thread: long
+reductions and scans are split among threads there, and programs that cannot be split are refused by
+name.
 
 RUNE_TEST_WHOLE=1 tries every size in every role on every executor.
 """

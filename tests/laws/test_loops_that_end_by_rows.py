@@ -1,4 +1,4 @@
-"""Loops in lanes that end once a row has a large element, which all threads of a row look at.
+"""Loops of lanes that end once a row has a large element, which all threads of the row check.
 
 The oracle is NumPy, lane by lane. Numbers are doubled and counted, so that results are exact.
 """

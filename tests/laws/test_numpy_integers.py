@@ -1,4 +1,4 @@
-"""Sizes, axes and counts that are NumPy's integers are Python's in a program."""
+"""Sizes, axes and counts may be NumPy integers, which become Python integers in a program."""
 
 from __future__ import annotations
 

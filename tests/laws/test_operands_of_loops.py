@@ -1,4 +1,4 @@
-"""Kernels of written loops see the elements that their operands would have in memory.
+"""Kernels with explicit loops read the elements that their operands would have in memory.
 
 On every executor NumPy's answer for scatters, sorts, scans and extrema whose operands are computed
 where they are read: of odd lengths, longer than a device's tiles, by one program for all lengths,

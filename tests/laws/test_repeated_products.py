@@ -1,4 +1,4 @@
-"""Products with repeated rows, computed once: their values are those of the whole product.
+"""Products with repeated rows compute them once, and give the values of the full product.
 
 The gradient of a sum over a convolution or a layer contains such products. The oracle is NumPy.
 """

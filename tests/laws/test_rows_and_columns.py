@@ -1,6 +1,7 @@
-"""Rows and columns of sizes at and past what threads take together, on every executor.
+"""Rows and columns at and past the number of elements that threads handle together.
 
-The oracle is NumPy in f64. Each executor that shares kernels takes every third shape.
+On every executor; the oracle is NumPy in f64. Of the executors that share kernels, each takes every
+third shape.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Values that several kernels could share: a stored value and its other readers stay right.
+"""Values that several kernels could share: the stored value and all of its readers are right.
 
 Random programs of views, diagonals, axes that occur twice, reductions of reductions. They return
-their intermediates, so that a value that is stored, and a reader that walks it otherwise, meet in
-one kernel wherever fusion lets them. Held against the meaning of each primitive, equation by
-equation: from the definition of the kernels, from their loops with every check for races, bounds
-and what nothing has written, and compiled.
+their intermediates, so that wherever fusion allows it, one kernel both stores a value and reads it
+in another order. The oracle is the meaning of each primitive, equation by equation. The kernels are
+run by their definition, by their loops with every check for races, bounds and unwritten memory, and
+compiled.
 """
 
 from __future__ import annotations

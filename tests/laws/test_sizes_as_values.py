@@ -1,7 +1,8 @@
 """Sizes as values, even if they are too large for the default integers.
 
-A symbolic size counts as a Python integer: beside floats it is a float, and an integer that cannot
-hold it is refused, here by the call that brings it. A multiple of a size needs no large array.
+A symbolic size counts as a Python integer: combined with floats it becomes a float, and if an
+integer dtype cannot hold it, the call with that size is an error. A multiple of a size needs no
+large array.
 """
 
 from __future__ import annotations

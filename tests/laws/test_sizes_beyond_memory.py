@@ -1,8 +1,8 @@
-"""A size that no machine has room for is refused at once, by name; so is a negative one.
+"""A size that exceeds all memory, or is negative, is refused at once, by name.
 
-Every public function with a parameter that is an integer, found by its signature, is called with
-integers beyond all memory in its place. It ends within a second of work, and where it needs nothing
-but integers the error is rune's.
+Every public function with an integer parameter, according to its signature, is called with huge
+integers. It must end within a second of processor time, and if it needs only integers, the error
+must be rune's.
 """
 
 from __future__ import annotations

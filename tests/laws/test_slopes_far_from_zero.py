@@ -1,6 +1,7 @@
-"""Slopes where a square overflows, or a result near its limit would cancel: closed forms in f64.
+"""Derivatives where a square overflows or a result near its limit would cancel.
 
-In f16 a square overflows above 255, and sigmoid is 1 from 9 on.
+The oracles are closed forms in f64. In f16 a square overflows above 255, and sigmoid is 1 from 9
+on.
 """
 
 from __future__ import annotations

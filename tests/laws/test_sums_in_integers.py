@@ -1,7 +1,7 @@
-"""Sums of floats at places, in integers: near the exact sums, and the same bits in every order.
+"""Scattered sums of floats, added as integers: close to exact, and the same bits in every order.
 
-Exact sums are of Python's fractions, or NumPy's in f64 where they are exact. Terms are of all
-sizes, cancel, overflow on the way, and are not finite.
+Exact sums are computed with Python's fractions, or by NumPy in f64 where that is exact. Terms have
+all magnitudes, cancel, overflow in intermediate sums, or are not finite.
 """
 
 from __future__ import annotations

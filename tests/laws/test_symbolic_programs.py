@@ -1,7 +1,7 @@
 """Programs that people write, of symbolic sizes: one compilation is right for every size.
 
-Each is compiled for all its sizes; values, gradients and lanes are those of the same function of
-numbers. tests/laws/test_symbolic_sizes.py has the same of programs made at random.
+Each is compiled once for all sizes; values, gradients and lanes are those of the same function with
+concrete sizes. tests/laws/test_symbolic_sizes.py does the same for random programs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The work of transformations on a tree grows linearly with the number of its leaves.
 
-The calls of Python functions are counted for trees of n and of 2n leaves. First runs compare some
-kernels in pairs, and have a law of their own (test_scaling.py).
+Calls of Python functions are counted for trees of n and of 2n leaves. First runs, which compare
+some kernels in pairs, have a separate law (test_scaling.py).
 """
 
 from __future__ import annotations

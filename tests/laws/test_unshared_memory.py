@@ -1,7 +1,8 @@
 """A transformation returns arrays of rune, in memory that the user cannot write to.
 
-The user's NumPy array comes back unchanged, or as a view, in every way that a transformation has of
-handing a value through. Then the user writes to it: no result and no linear map may notice.
+A function returns the user's NumPy array unchanged, or a view of it, under every transformation
+that passes values through. Then the user writes to the array: no result and no linear map may
+change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs as people write them, at extents where vectors end badly: NumPy says what is meant."""
+"""Programs as people write them, at extents that no vector width divides; NumPy is the oracle."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """x.at[i].set(f(x)): a value written into an array may depend on any element of the array.
 
 Large arrays are changed in place, and small ones are not: sizes are on both sides of that limit,
-and the limits are lowered, so that the smallest array is changed in place too. NumPy says what is
-right.
+and the limits are lowered, so that the smallest array is changed in place too. NumPy is the oracle.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Loops whose lanes finish at different steps and write in place mean what each lane means alone.
+"""Loops of lanes that finish at different steps and write in place give what each lane gives alone.
 
-Bodies are random rows of writes at places that the lane decides, in bounds and out, overlapping or
-not. The oracle is NumPy, lane by lane. The kernels show that nothing is copied: no kernel of a step
-makes a whole array.
+Bodies are random sequences of writes at positions that depend on the lane, in bounds and out of
+bounds, overlapping or not. The oracle is NumPy, lane by lane. The kernels show that nothing is
+copied: no kernel of a step writes a whole array.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of rune.lax, and of what its functions mean (meanings.py): one lambda serves both."""
+"""Calls of rune.lax and of the meanings of its functions (meanings.py): one lambda serves both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Movement along axes of a size that is not known, and may be 0."""
+"""Movement along axes of symbolic size, which may be 0."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The decoder in NumPy, float64, written from its formulas, one place after the other.
+"""The decoder in NumPy, float64, written from its formulas, one position after another.
 
-Parameters are those of a checkpoint by name. Nothing of the example is used.
+Parameters are those of a checkpoint by name. It shares no code with the example.
 """
 
 from __future__ import annotations

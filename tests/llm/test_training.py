@@ -1,4 +1,4 @@
-"""Training the language model: it learns, goes on where it was stopped, and continues texts."""
+"""Training the language model: it learns, resumes where it was stopped, and continues texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""debug.breakpoint: a program stops there, eager or compiled, and values have names."""
+"""debug.breakpoint stops a program, eager or compiled, and shows values by their names."""
 
 from __future__ import annotations
 

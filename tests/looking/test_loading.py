@@ -1,4 +1,4 @@
-"""A profile shows how long a loop waits for its data, beside what it computes."""
+"""A profile shows how long a loop waits for its data, and how long it computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running loop hears the stop button within a second, on every executor, which goes on after."""
+"""The stop button ends a loop within a second on every executor, which remains usable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees of arrays, jitted functions and what is compiled: names, arguments, lines."""
+"""What users see of arrays, jitted functions and compiled code: names, arguments, lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""explain shows what a profile has measured beside what is predicted."""
+"""explain shows the times that a profile measured next to the predicted ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Well-known functions in primitives: the graphs whose kernels are counted.
 
-They are written as the numpy layer would bind them, on tracers of f32 arrays.
+They bind primitives as the numpy layer would, on tracers of f32 arrays.
 """
 
 from __future__ import annotations

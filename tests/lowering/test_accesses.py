@@ -1,4 +1,4 @@
-"""Accesses: that neighbours are read before what is computed, and written behind it."""
+"""Accesses: neighbours are read before the computation and written after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of whole pieces for units: which products get them, at what cost, and that values stay."""
+"""Rows aligned for matrix units: which products get them, at what cost, and unchanged values."""
 
 from __future__ import annotations
 

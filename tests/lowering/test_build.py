@@ -1,7 +1,7 @@
 """Build: from kernels to loops.
 
-What loops come out (goldens of one idea each), that every structure keeps the values, remainders
-included, and which buffers may share memory.
+The loops that result (goldens of one idea each), that every structure keeps the values, even with
+remainders, and which buffers may share memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Integers that are clamped twice: from below first, for the sake of NVIDIA's compiler."""
+"""Integers that are clamped twice are clamped from below first, because of NVIDIA's compiler."""
 
 from __future__ import annotations
 

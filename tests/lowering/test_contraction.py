@@ -1,4 +1,4 @@
-"""A sum of products is fused where the target has the operation itself, and else is two."""
+"""A product and a sum are fused if the target has a fused operation; otherwise both are rounded."""
 
 from __future__ import annotations
 

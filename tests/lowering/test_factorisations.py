@@ -1,4 +1,4 @@
-"""Factorisations by groups of threads, as kernel code is interpreted: races are errors there."""
+"""Factorisations by groups of threads, run by the kernel interpreter, where races are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors of large products in memory: which, at what cost, and that values stay."""
+"""Operands of large products that are stored first: which ones, the cost, and unchanged values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of Python in programs: what keeps them, what orders them, and their steps in the plan."""
+"""Calls of Python in programs: when they are kept, their order, and their steps in the plan."""
 
 from __future__ import annotations
 

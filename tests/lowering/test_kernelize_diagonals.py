@@ -1,6 +1,6 @@
-"""A value stored beside its diagonal: the points of the one are not those of the other.
+"""A value and its diagonal, both stored: the two have different points.
 
-Examples as users write them, on every executor; tests/laws/test_shared_values.py is their law.
+Examples as users write them, on every executor; tests/laws/test_shared_values.py has the law.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dots that go to a library: which ones, how operands are read, and that values are kept.
+"""Dots that call a library: which ones, how operands are read, and unchanged values.
 
 A transposed or reshaped operand is read where it lies; any other order is packed by a kernel.
 """

@@ -1,4 +1,4 @@
-"""Kernels as text: what they look like, that it is read back, and what check refuses."""
+"""Kernels as text: the text, parsing it, and what the check refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How library primitives lower: NumPy's routine on the host, rune's own algorithm elsewhere."""
+"""Lowering of library primitives: NumPy's routine on the host, rune's own algorithm elsewhere."""
 
 from __future__ import annotations
 

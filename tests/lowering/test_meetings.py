@@ -1,4 +1,4 @@
-"""Meetings: devices that come to one with other collectives or operands are refused by name."""
+"""Meetings of devices: if their collectives or operands differ, the error names the devices."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Changes in place: scatters and window updates write what changes, and copy only when they must.
+"""In-place updates: scatters and window updates write only what changes, and seldom copy.
 
-A value that dies is changed where it lies, and so is a donated argument, the carry of a loop for
-one; anything else is copied first. Branches pass on and change their arguments where they lie. The
-choice depends on sizes alone; small arrays are copied by the kernel itself.
+A value that is not used again is updated in place, and so is a donated argument, such as the carry
+of a loop; anything else is copied first. Branches pass on their arguments and update them in place.
+The choice depends only on sizes; small arrays are copied by the kernel itself.
 """
 
 from __future__ import annotations

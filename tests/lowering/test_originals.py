@@ -1,4 +1,4 @@
-"""Arrays that are changed in place and read as they were: which loops copy them in every step."""
+"""Arrays that are updated in place while their old values are still read: which loops copy them."""
 
 from __future__ import annotations
 

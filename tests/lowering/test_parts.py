@@ -1,4 +1,4 @@
-"""Complex programs become real ones: what the split looks like, fuses into, and computes.
+"""Complex programs become real ones: the split, its kernels, and its values.
 
 First a program before and after; then the kernels of well-known graphs, which are as many as those
 of real ones; then values on compiled executors, in loops and branches too; last what is refused.

@@ -1,7 +1,7 @@
 """Where a plan reads its sizes: the text shows it, the check compares it with the arguments.
 
-A size is read off an axis that is affine in it. Every executor reads the same number there, and
-refuses what is no whole number or out of range before anything runs.
+A size is computed from an axis that is affine in it. Every executor computes the same number, and
+before anything runs it refuses a size that is out of range or not a whole number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a step means by a buffer: its use has a type, which prints, parses and is checked."""
+"""The use of a buffer by a step has a type, which is printed, parsed and checked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The code of `associative_scan` is a few lines for each round, however long the function is.
 
-Each round interleaves its prefixes with those of the round inside it. Read through all rounds at
-once, such a value has a condition and a position for each of them, at every place that reads it.
+Each round interleaves its prefixes with those of the round inside it. If all rounds were fused,
+every read of such a value would need a condition and a position for each round.
 """
 
 from __future__ import annotations

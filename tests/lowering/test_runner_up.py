@@ -1,4 +1,4 @@
-"""Runner-up: what the cost model predicts for the schedules that a kernel does not have."""
+"""Runner-up: the cost model's predictions for schedules that a kernel does not use."""
 
 from __future__ import annotations
 

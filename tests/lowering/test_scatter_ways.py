@@ -1,4 +1,4 @@
-"""Which way a scatter is done on a GPU: in integers, atomically, or by sorting."""
+"""How a scatter is computed on a GPU: in integers, atomically, or by sorting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single steps of schedules: the loops that each makes, and the values that it keeps."""
+"""Single steps of schedules: the loops that each creates, and unchanged values."""
 
 from __future__ import annotations
 

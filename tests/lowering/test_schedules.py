@@ -1,6 +1,6 @@
-"""Schedules: that they print and parse, which are refused and why, that none changes a value.
+"""Schedules: printing and parsing, which ones are refused and why, and that none changes a value.
 
-A run builds each case for one kind of target, in turn; RUNE_TEST_WHOLE=1 for all four.
+A run builds each case for one of the four kinds of target; RUNE_TEST_WHOLE=1 builds it for all.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Scatters by sorting: that they mean what scatters mean, and which ones are done so.
+"""Scatters by sorting: they equal other scatters, and which scatters use sorting.
 
 Claims, in reading order: samples of every scatter whose windows are rows give by sorting what the
-reference gives, on every executor; updates of one element are combined in their order, and of what
-overwrites it the last wins; a device with many threads sorts many updates and no few; a processor
-never does, unless the driver would leave its loop; and a scatter of very many updates is right on
-every executor.
+reference gives, on every executor; updates of one element are combined in their order, and of
+several that overwrite it the last wins; a device with many threads sorts if there are many updates,
+not if there are few; a processor never does, unless the driver limits loops; and a scatter of very
+many updates is right on every executor.
 """
 
 from __future__ import annotations

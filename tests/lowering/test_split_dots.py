@@ -1,4 +1,4 @@
-"""Long dots of few results in parts: which are split, into what, and that the sums are the same."""
+"""Long dots with few results are split: which ones, into which parts, and with the same sums."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Long rows: a maximum and the sums of exponentials that it is in are made part by part.
+"""Long rows: a maximum and the sums of exponentials that use it are computed in parts.
 
-How many kernels and bytes that is, and that hard rows are what two passes make of them, by the
-interpreter of kernel code. tests/laws/test_long_axes.py has such rows on every executor.
+How many kernels and bytes this takes, and that hard rows give the result of two passes, by the
+kernel interpreter. tests/laws/test_long_axes.py has such rows on every executor.
 """
 
 from __future__ import annotations

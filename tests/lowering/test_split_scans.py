@@ -1,9 +1,10 @@
-"""Scans in parts: when they are, what is made of them, and that they mean what they did.
+"""Scans in parts: which scans are split, into what, and that results do not change.
 
 Claims, in reading order: a long scan on a device with threads becomes parts whose ends are scanned
-again; a short one stays, as does one beside many rows (beside fewer where lines are read), or on a
-device without threads; integers are the same bit for bit on every executor, forwards and backwards,
-for every combination; half types are summed in f32 throughout; one plan serves every size.
+again; a short one is not split, nor is one of many rows (of fewer rows where lines are read), or on
+a device without threads; integers are the same bit for bit on every executor, forwards and
+backwards, for every combination; half types are summed in f32 throughout; one plan serves every
+size.
 """
 
 from __future__ import annotations

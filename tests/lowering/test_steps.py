@@ -1,4 +1,4 @@
-"""What steps cost: elements touched, operations, and what is within loops and branches."""
+"""Costs of steps: elements touched, operations, and costs inside loops and branches."""
 
 from __future__ import annotations
 

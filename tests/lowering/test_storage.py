@@ -1,8 +1,8 @@
-"""Narrow dtypes are kept as bits and computed in wider ones: `legalize_storage` on kernel code.
+"""Narrow dtypes are stored as bits and computed in wider ones: `legalize_storage` on kernel code.
 
-First what the rewriting looks like; then that every primitive computes the same bits with and
-without it, on a target that lacks all narrow dtypes; then what code besides loads and stores needs:
-scratch, Vars, read-modify-write, nibbles that wrap late. Last what a target cannot be given.
+First the rewritten code; then that every primitive computes the same bits with and without it, on a
+target that lacks all narrow dtypes; then code other than loads and stores: scratch, Vars,
+read-modify-write, nibbles that wrap late. Last, code that cannot be rewritten for a target.
 """
 
 from __future__ import annotations

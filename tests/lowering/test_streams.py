@@ -1,8 +1,8 @@
-"""Streams: chains max, sum of exponentials, weighted sum, in one pass over what is never stored.
+"""Streams: maximum, sum of exponentials and weighted sum in one pass over values never stored.
 
-What becomes a stream and what does not, what its kernel looks like, and that its values are those
-of NumPy in f64, whatever the sizes, masks and hard numbers: by the interpreter of kernel code, with
-every race and bound checked. Executors have their laws in tests/laws/test_attention.py.
+Which code becomes a stream and which does not, its kernel, and that its values are those of NumPy
+in f64, for all sizes, masks and hard numbers: run by the kernel interpreter, which checks races and
+bounds. tests/laws/test_attention.py has the laws for executors.
 """
 
 from __future__ import annotations

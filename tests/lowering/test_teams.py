@@ -1,4 +1,4 @@
-"""Products of four subgroups: what schedules of them compute, wait for, and are refused for."""
+"""Products by four subgroups: the values, the waits and the refusals of their schedules."""
 
 from __future__ import annotations
 

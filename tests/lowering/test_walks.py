@@ -1,6 +1,6 @@
-"""Dots of views become products that walk them: which ones, what is copied, and that values stay.
+"""Dots of views become products that read the views: which ones, what is copied, unchanged values.
 
-The meaning of strided_dot is its NumPy reference; kernels that remain are counted.
+The oracle of strided_dot is its NumPy reference; the remaining kernels are counted.
 """
 
 from __future__ import annotations

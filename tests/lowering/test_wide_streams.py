@@ -1,4 +1,4 @@
-"""Scores of many arrays: computed again within what one kernel may read, and stored beyond it."""
+"""Scores of many arrays: recomputed while one kernel can read all of them, otherwise stored."""
 
 from __future__ import annotations
 

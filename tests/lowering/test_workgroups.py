@@ -1,7 +1,7 @@
 """Workgroups and barriers: the threads of a group share a point, and wait where they must.
 
-Values are those of one thread for every shape; the interpreter finds a race where a barrier is
-taken away, and none where all stand.
+Values are those of one thread for every shape; the interpreter finds a race if any barrier is
+removed, and none if all are there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Operands of kernels whose loops are given: which are computed where they are read.
+"""Operands of kernels with explicit loops: which ones are computed where they are read.
 
-That the loops see the elements that the operand would have in memory is said by
-tests/laws/test_operands_of_loops.py, on every executor.
+tests/laws/test_operands_of_loops.py checks on every executor that the loops read the elements that
+the operand would have in memory.
 """
 
 from __future__ import annotations

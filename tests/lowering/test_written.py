@@ -1,4 +1,4 @@
-"""Kernels whose loops are given: their text, names of sizes in it, and where operands lie."""
+"""Kernels with explicit loops: their text, names of sizes in it, and where operands are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiling: where memory is short there is an error, and the process lives."""
+"""Compiling without enough memory raises an error, and the process survives."""
 
 from __future__ import annotations
 

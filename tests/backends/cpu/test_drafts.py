@@ -1,4 +1,4 @@
-"""Plans whose code was made in a hurry: the same bits, and better code once calls are worth it."""
+"""Drafts, code that is compiled quickly: the same bits, and better code after many calls."""
 
 from __future__ import annotations
 

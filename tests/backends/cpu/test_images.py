@@ -1,4 +1,4 @@
-"""Machine code without LLVM: laid out when it is made, and mapped by the processes that run it."""
+"""Machine code that runs without LLVM: an image is laid out once, and other processes map it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of primitives for operands of known types: the bits of NumPy's own spelling."""
+"""Functions of primitives for operands of known types have the bits of the NumPy expression."""
 
 from __future__ import annotations
 

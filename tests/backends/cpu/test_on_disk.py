@@ -1,7 +1,7 @@
-"""Compiled plans on disk: the next process runs the same code without lowering, or compiles anew.
+"""Compiled plans on disk: the next process runs the same code without lowering, or recompiles.
 
-What is kept under a program's words gives the very bits that compiling gives. Anything else about
-the program, the settings, the source of rune or the processor is another key.
+An entry is found by the text of its program and gives the same bits as compiling. The key also
+covers the settings, the source of rune and the processor, so a difference in any of them is a miss.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Routines of the CPU ask between pieces of their work whether all is over, and then do no more.
+"""Routines of the CPU ask between pieces of work whether they were interrupted, and if so, stop.
 
-What hears a signal so is in tests/looking/test_stop.py; here the questions are counted.
+tests/looking/test_stop.py sends signals; this file counts the questions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """A CUDA driver that does not exist: host memory at made-up addresses, kernels interpreted.
 
-It plays both sides that the executor talks to, pycuda.driver and cuda.bindings.driver (also where
-that is alone, fake_calls.py), and keeps a log of the calls. Work in the stream waits until somebody
-synchronises or asks an event; so what touches host memory too early, or device memory in a wrong
-order, gives wrong numbers. A call without the context current is an error.
+It stands in for both modules that the executor uses, pycuda.driver and cuda.bindings.driver
+(fake_calls.py has the case without pycuda), and logs the calls. Work on a stream is delayed until
+the stream is synchronised or an event is queried, so code that touches host memory too early, or
+device memory in the wrong order, gives wrong numbers. A call while the context is not current is an
+error.
 """
 
 from __future__ import annotations

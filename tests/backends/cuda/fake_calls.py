@@ -1,7 +1,8 @@
-"""What cuda-bindings alone has of a driver that does not exist: devices, memory, streams, events.
+"""A driver that does not exist, as cuda-bindings shows it: devices, memory, streams, events.
 
-Its calls do what pycuda's do in fake.py, and are in the log by the same names. Arguments are as
-strict as the real ones: addresses and handles are integers, sizes fit, and a code comes first.
+Its calls do what pycuda's do in fake.py, and are logged under the same names. It is as strict as
+the real driver: addresses and handles must be integers and sizes must fit, and results begin with
+an error code.
 """
 
 from __future__ import annotations

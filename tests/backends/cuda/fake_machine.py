@@ -1,9 +1,9 @@
 """A machine of several CUDA devices that do not exist, behind one driver.
 
 A call goes to the device whose context is current in the thread, as the driver's do, and an address
-of another device is an error. Time goes by on a device while somebody asks whether an event has
-come. What meets others on several streams (`Meeting`, see fake_nccl.py) waits until all have come
-to it; where that cannot be, whoever waits for the stream is told so instead of waiting for ever.
+of another device is an error. A device only makes progress while an event is being queried. A
+collective that spans several streams (`Meeting`, see fake_nccl.py) waits until all streams have
+reached it; if they never can, a wait for the stream is an error instead of a deadlock.
 """
 
 from __future__ import annotations

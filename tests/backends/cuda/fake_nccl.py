@@ -1,9 +1,10 @@
 """A stand-in for NCCL: it checks every call, and runs the collectives on the streams.
 
 The functions are C functions with the signatures of library.py, so what rune passes goes through
-ctypes. A misuse that would hang, crash or go unnoticed in NCCL is noted in `problems` and answered
-by ncclInvalidUsage: a communicator that is not alive, the stream of another device, memory that
-was not allocated, ranks that disagree or stay away, sends without receives, memory used twice.
+ctypes. A misuse that would hang, crash or go unnoticed in NCCL is recorded in `problems` and
+answered with ncclInvalidUsage: a communicator that is not alive, the stream of another device,
+memory that was not allocated, ranks that disagree or stay away, sends without receives, memory used
+twice.
 
 All ranks of a clique belong to this process, so a group of calls has to have all of them.
 """

@@ -1,8 +1,8 @@
 """The CUDA executor without CUDA: calls, memory, and what goes wrong.
 
-The executor talks to a driver that does not exist (fake.py): it interprets kernels over host
-memory, does nothing before somebody waits, and knows when no context is current. So the order of
-things is tested, not the device; that kernels compile is tested in tests/lowering/test_cuda_c.py,
+The executor talks to a fake driver (fake.py), which interprets kernels over host memory, does no
+work before it is synchronised, and detects calls without a current context. So these tests check
+the order of calls, not the device; that kernels compile is tested in tests/lowering/test_cuda_c.py,
 and the claims about all executors in test_devices.py.
 """
 

@@ -1,7 +1,7 @@
 """Memory of a CUDA device, lent to other libraries and borrowed from them without a copy.
 
-Each lender and each borrower has its own stream. The device does not exist: what is asked is which
-stream waits for what, and whether memory may serve again.
+Each lender and each borrower has its own stream. The device is a fake: the tests check which stream
+waits for what, and when memory may be reused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Edges of a graph: whatever order they allow computes what the steps compute one after the other.
+"""Edges of a graph: every order that they allow gives the results of the steps in sequence.
 
-Steps are touches of bytes at random; a step writes there what it has read, its number, and what
-was there. Then what edges there are in cases that one can see, and that they are few.
+Steps access random bytes; a step writes a value that depends on what it has read, on its number and
+on the old value. Then the edges of some small cases, and that there are few of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The stand-in for NCCL refuses what NCCL's documentation forbids: else it would test nothing.
+"""The stand-in for NCCL refuses what NCCL's documentation forbids; otherwise it would test nothing.
 
-Each misuse is a call as rune would make it, through C, and has to be answered by an error and noted
-in `problems`; a proper call next to it shows that nothing else was wrong.
+Each misuse is a call through C, as rune makes it, which must return an error and be recorded in
+`problems`; a correct call next to it shows that nothing else was wrong.
 """
 
 from __future__ import annotations

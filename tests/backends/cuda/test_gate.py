@@ -1,4 +1,4 @@
-"""Gates: a measured launch is on the device as a whole before it begins."""
+"""Gates: a measured launch is entirely on the device before it begins."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """CUDA graphs as data: the graph of a concrete plan, before any call of a driver.
 
-Nodes, the table of arguments, launch shapes, and what has to be left to the host. That the nodes
+Nodes, the table of arguments, launch shapes, and the steps that the host has to run. That the nodes
 compute the right results is tested in test_cuda.py, with a fake driver.
 """
 

@@ -1,6 +1,6 @@
-"""Failures between CUDA devices: no thread waits for ever, and no failed sum gives numbers.
+"""Failures between CUDA devices: no thread waits forever, and a failed sum never gives numbers.
 
-The machine and NCCL are stand-ins; a stream that would wait for ever is an error of the test.
+The machine and NCCL are stand-ins; a stream that would wait forever is an error of the test.
 """
 
 from __future__ import annotations

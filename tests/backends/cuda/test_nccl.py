@@ -1,8 +1,8 @@
-"""Collectives of CUDA devices through NCCL: values, who goes which way, and what is refused.
+"""Collectives of CUDA devices through NCCL: values, which ones use NCCL, and what is refused.
 
 Four devices that do not exist (fake_machine.py) and an NCCL that checks every call (fake_nccl.py);
-NumPy is the oracle. Work waits on the streams until somebody asks for it, so what is enqueued
-in a wrong order gives wrong numbers.
+NumPy is the oracle. Work waits on the streams until its results are needed, so work that is
+enqueued in the wrong order gives wrong numbers.
 """
 
 from __future__ import annotations

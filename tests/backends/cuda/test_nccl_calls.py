@@ -1,7 +1,7 @@
-"""Collectives as NCCL's calls: what one place of a group does, as data.
+"""Collectives as NCCL's calls: the calls that one device of a group makes, as data.
 
-What comes of the calls is tested in test_nccl.py, over a library that does not exist; here it is
-that they are the few and large ones that a person would write.
+test_nccl.py tests the results, with a fake library. This file checks that the calls are few and
+large, as if written by hand.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Programs on a mesh of eight CUDA devices that do not exist, against JAX: NCCL's calls add up.
 
 The programs and the stored results are those of tests/sharding; the machine and the NCCL are
-stand-ins (fake_machine.py, fake_nccl.py); the latter checks every call. A sixth of the
-programs runs here; on devices of the processor all do.
+stand-ins (fake_machine.py, fake_nccl.py); the latter checks every call. A sixth of the programs run
+here; on CPU devices all of them do.
 """
 
 from __future__ import annotations

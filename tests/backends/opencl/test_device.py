@@ -1,4 +1,4 @@
-"""The OpenCL device around its kernels: parts of a device, binaries on disk, waiting, memory."""
+"""An OpenCL device apart from its kernels: parts of a device, binaries on disk, waiting, memory."""
 
 from __future__ import annotations
 

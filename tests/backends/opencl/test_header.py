@@ -1,7 +1,7 @@
-"""PoCL reads rune's declarations instead of its own header: what a program may call, and where not.
+"""PoCL reads rune's declarations instead of its own header: for which programs, and when not.
 
-Every other test of OpenCL shows that the declarations are those of the header: a function that is
-not declared is an error of the compiler, one that is declared otherwise has no code.
+Every other OpenCL test shows that the declarations agree with the header: a function without a
+declaration is a compiler error, and a function that is declared with other types has no code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What executors keep for each choice of sizes is bounded, and what went is made again."""
+"""Executors cache a bounded number of size combinations, and rebuild what was evicted."""
 
 from __future__ import annotations
 

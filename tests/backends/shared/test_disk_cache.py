@@ -1,4 +1,4 @@
-"""The disk cache: what was stored comes back under its whole key and no other, or not at all."""
+"""The disk cache: an entry is found by its whole key and by no other, or is absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What executors share: sizes read off shapes, a plan made concrete, memory for the results."""
+"""Code that executors share: sizes from shapes, concrete plans, memory for the results."""
 
 from __future__ import annotations
 

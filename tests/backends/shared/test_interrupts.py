@@ -1,4 +1,4 @@
-"""Interrupts: what must not be left half-way is not, and native loops end."""
+"""Interrupts: critical sections are completed, and native loops stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches in parts: together they are the whole, once, and none has more work than it may."""
+"""Launches in parts: together they cover everything once, and no part exceeds the limit on work."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The pool: blocks never overlap, freed blocks are reused, and a full device raises an error.
 
-The driver is played by `Driver`, which counts what it granted and refuses a second free.
+`Driver` stands in for the driver: it counts what it has allocated and refuses to free a block
+twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is read from the folder may be executed: whatever others could have put there is a miss."""
+"""Files in the cache may be executed, so a file that another user could have written is a miss."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Forks, threads, and long runs: whole programs on every executor present.
 
-A child of a process that has used a device gets an error, and does not hang; the CPU works on.
-Eight threads get their own answers. Cycles of compiling, running and dropping leave memory,
-handles and threads as they were (benchmarks/soak.py is the long form).
+In a forked child of a process that has used a device, the device raises an error instead of
+hanging, and the CPU still works. Eight threads get their own results. Cycles of compiling, running
+and dropping leave memory, handles and threads as they were (benchmarks/soak.py is the long form).
 """
 
 from __future__ import annotations

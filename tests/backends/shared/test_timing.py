@@ -1,4 +1,4 @@
-"""Profiles: every step of a compiled program is recorded once a run, on every executor present."""
+"""Profiles record every step of a compiled program once per run, on every executor present."""
 
 from __future__ import annotations
 

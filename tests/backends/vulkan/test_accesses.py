@@ -1,7 +1,8 @@
 """Accesses of neighbours on Vulkan devices: rows and columns of any length have NumPy's values.
 
-Where a row begins decides whether two elements are one access; how many columns there are, whether
-a subgroup reads rows together. So sizes are even, odd, and on both sides of its eight threads.
+Whether two elements are one access depends on where a row begins; whether a subgroup reads rows
+together depends on the number of columns. So sizes are even and odd, and below and above the eight
+threads of a subgroup.
 """
 
 from __future__ import annotations

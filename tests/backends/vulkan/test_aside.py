@@ -1,7 +1,7 @@
-"""Copies beside the programs of a Vulkan device: which queue they have, and what waits for what.
+"""Copies that run alongside the programs of a Vulkan device: their queue, and what waits for what.
 
-Most devices in tests have one queue. two_queues.py simulates two of them, in
-such a way that commands which no wait orders run in the wrong order.
+Most devices in tests have one queue. two_queues.py simulates two queues, so that commands that are
+not ordered by a wait run in the wrong order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows that a subgroup reads by lines on Vulkan devices of the processor have NumPy's values.
 
-The lengths are lines of pairs and of single elements, and what is neither; at and past the fewest
-elements for which a subgroup has a row, and the most.
+Some lengths are read as lines of pairs, some as lines of single elements, some as neither; lengths
+are at and past the smallest and the largest row that a subgroup handles.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Vulkan: no submission has more work than a device may be given at once; which queue it goes to.
+"""Vulkan: no submission exceeds the limit on work, and which queue it goes to.
 
-The bound is made small here: on a device that is a processor nothing is divided.
+The limit is lowered here, since on a processor launches are not split.
 """
 
 from __future__ import annotations

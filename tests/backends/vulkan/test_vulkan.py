@@ -1,8 +1,8 @@
-"""Vulkan: what is special to it. What it computes is tested by the laws, like every executor's.
+"""Vulkan's special features; what it computes is tested by the laws, as for every executor.
 
 Copies and refused modules; memory, shared with the host or staged; what is destroyed and when; a
-device that is lost; and that the validation layer has nothing to say. What executors do alike:
-test_devices.py; how work is recorded and replayed: test_vulkan_replay.py.
+lost device; and that the validation layer reports nothing. Common behaviour of executors:
+test_devices.py; recording and replaying of work: test_replay.py.
 """
 
 from __future__ import annotations

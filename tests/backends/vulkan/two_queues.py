@@ -1,8 +1,9 @@
-"""A Vulkan device with two queues, made of one with one: its driver decides late what runs first.
+"""A Vulkan device with two simulated queues, whose driver decides late what runs first.
 
-What is submitted to either queue stays there until the host waits for something. Then both are
-played, each in its order and the two in any order that their semaphores allow: a seed chooses. So
-commands that no wait orders run in the wrong order sooner or later, and again with the same seed.
+Submissions stay in their queue until the host waits for something. Then both queues run, each in
+its own order and the two in an interleaving that their semaphores allow, which a seed chooses. So
+commands that are not ordered by a wait run in the wrong order for some seed, and do so again with
+the same seed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""WebGPU where it differs from other executors: what conformance and the laws do not ask.
+"""WebGPU where it differs from other executors, and neither conformance tests nor laws reach.
 
 Numbers first: floats that no compiler may rearrange, narrow elements of neighbouring threads. Then
-plans: one submission a call, steps with too many buffers, arguments given twice, grids wider than
-a dispatch, 32-bit indices. Last refusals and a lost device. What executors do alike:
+plans: one submission per call, steps with too many buffers, arguments passed twice, grids larger
+than a dispatch, 32-bit indices. Finally refusals and a lost device. Common behaviour of executors:
 test_devices.py.
 """
 

@@ -1,6 +1,6 @@
 """cond and switch: which branch runs, what they may return, what is refused.
 
-Expectations marked so were read off JAX 0.10.2.
+Expected values marked "as JAX 0.10.2" were observed there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """scan and map: values, carries, lengths, directions; JAX's conventions; what is refused.
 
-Expectations marked so were read off JAX 0.10.2.
+Expected values marked "as JAX 0.10.2" were observed there.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def test_a_weak_carry_stays_weak_without_a_strong_operand():
 def test_a_carry_becomes_weak_if_the_body_returns_a_python_number():
     carry, carries = rune.scan(lambda c, _: (1.0, c), np.float32(0), None, length=3)
 
-    # As JAX 0.10.2: the body is given a strong value, and what the loop gives is what it answered.
+    # As JAX 0.10.2: the body receives a strong value, and the loop returns what the body returned.
     assert rune.typeof(carry) == ArrayType((), dtypes.f32, weak=True)
     assert rune.typeof(carries) == ArrayType((3,), dtypes.f32)
 

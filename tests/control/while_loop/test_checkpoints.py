@@ -1,7 +1,7 @@
-"""Reverse mode through loops of unknown length: what is kept, what is computed again, what fails.
+"""Reverse mode through loops of unknown length: what is saved, what is recomputed, what fails.
 
-Which carries are kept follows from positions alone; memory does not depend on the number of
-steps; and every policy gives the gradient of the loop written out.
+Only positions decide which carries are saved; memory does not depend on the number of steps; and
+every policy gives the gradient of the unrolled loop.
 """
 
 from __future__ import annotations

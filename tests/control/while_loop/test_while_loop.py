@@ -1,6 +1,6 @@
 """while_loop and fori_loop: values, types, bounds; JAX's conventions; what is refused.
 
-Expectations marked so were read off JAX 0.10.2.
+Expected values marked "as JAX 0.10.2" were observed there.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_the_counter_of_traced_bounds_has_their_dtype():
     assert counter_types[-1].dtype == dtypes.i16
 
 
-# Counters of jax 0.10.2: known bounds lose their fractions, traced ones are counted as they are.
+# Counters of jax 0.10.2: known bounds are truncated to integers, traced ones are used as they are.
 FLOATS = [
     ((0.0, 5.3), [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]),
     ((0.5, 5.3), [0, 1, 2, 3, 4], [0.5, 1.5, 2.5, 3.5, 4.5]),

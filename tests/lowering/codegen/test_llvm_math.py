@@ -1,8 +1,8 @@
-"""Our mathematical functions: at most 2 ulp over the whole domain, special values as IEEE 754.
+"""rune's mathematical functions: at most 2 ulp over the whole domain, IEEE 754's special values.
 
-Their errors are no larger than those once measured, which are 2 ulp or less (ulps.py).
-The oracle has more digits: f64 for f32, and the C library's extended precision for f64 where the
-machine has one. Samples are random bit patterns, the usual ranges, and every edge.
+Their errors are no larger than those once measured, which are 2 ulp or less (ulps.py). The oracle
+has more digits: f64 for f32, and the C library's extended precision for f64 where the machine has
+one. Samples are random bit patterns, the usual ranges, and every edge.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Elements a few apart, read and written as whole vectors: values, and what lies between."""
+"""Strided elements, read and written as whole vectors: their values, and those in between."""
 
 from __future__ import annotations
 

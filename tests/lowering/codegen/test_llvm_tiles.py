@@ -1,4 +1,4 @@
-"""Transposing kernels: found where they are, left alone elsewhere, and right at every edge."""
+"""Transposing kernels: recognised where they occur, others left alone, right at every edge."""
 
 from __future__ import annotations
 

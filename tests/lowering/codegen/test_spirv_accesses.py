@@ -1,7 +1,7 @@
-"""SPIR-V of neighbours: two are one access, and a subgroup reads together what all of it needs.
+"""SPIR-V of neighbours: two are one access, and the threads of a subgroup share reads.
 
-What one access does first, then for which neighbours; then what threads read for each other, and
-where they must not. Values are tested on devices, in tests/backends/vulkan/test_accesses.py.
+First what one access does, and for which neighbours; then the reads that threads share, and where
+they must not. Values are tested on devices, in tests/backends/vulkan/test_accesses.py.
 """
 
 from __future__ import annotations

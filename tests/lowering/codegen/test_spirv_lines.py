@@ -1,7 +1,7 @@
 """SPIR-V of lines: a subgroup reads neighbours by addresses that all of its threads share.
 
-What such a read is first, then where threads read by themselves. Values are tested on devices, in
-tests/backends/vulkan/test_lines.py.
+First what such a read looks like, then where each thread reads separately. Values are tested on
+devices, in tests/backends/vulkan/test_lines.py.
 """
 
 from __future__ import annotations

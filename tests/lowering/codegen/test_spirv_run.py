@@ -1,4 +1,4 @@
-"""SPIR-V as run, on every Vulkan device present: cases that the laws do not reach.
+"""SPIR-V run on every Vulkan device present: cases that the laws do not reach.
 
 Random kernel code against the interpreter, folded launches, a driver without float controls
 of NaN, f16 computed as such.

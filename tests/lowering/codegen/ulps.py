@@ -1,4 +1,4 @@
-"""The largest errors that were measured, in ulps, rounded up to 0.05: what no change may exceed.
+"""The largest measured errors in ulps, rounded up to 0.05: limits that no change may exceed.
 
 (f32, f64) of each function, over the arguments of test_llvm_math.py; of `pow` and `atan2`, over the
 pairs of test_math_expand.py. The error functions of f64 have no oracle with more digits and are

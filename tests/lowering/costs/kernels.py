@@ -1,4 +1,4 @@
-"""Kernels as text for the tests of costs, and a GPU that is not here."""
+"""Kernels as text for the tests of costs, and the record of a GPU that need not be present."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Predicted times: what bounds a kernel, and laws that hold for every kernel.
 
-No times are claimed except those of copies and sums, which follow from the record alone.
+The only times with an expected value are those of copies and sums, which follow from the record of
+the device.
 """
 
 from __future__ import annotations

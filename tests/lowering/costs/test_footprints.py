@@ -1,4 +1,4 @@
-"""Bytes that come through caches: each once where they last, again where they do not."""
+"""Bytes that are read through caches: once if they stay in the cache, again if they do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a processor takes: elements apart, squares, sums that wait or have no register."""
+"""Costs of a processor: strided elements, squares, sums that wait or spill from registers."""
 
 from __future__ import annotations
 

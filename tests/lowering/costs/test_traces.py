@@ -1,6 +1,6 @@
-"""The model's sectors beside those of addresses that kernels touch when they run on the host.
+"""The model's sectors against those of the addresses that kernels touch when run on the host.
 
-benchmarks/address_trace.py compiles the CUDA C of the executor, with a call at every access.
+benchmarks/address_trace.py compiles the executor's CUDA C with a call at every access.
 """
 
 from __future__ import annotations

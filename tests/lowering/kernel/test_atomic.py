@@ -1,4 +1,4 @@
-"""Atomic changes: their text, where they are refused, and that they do not race each other."""
+"""Atomic updates: their text, where they are refused, and that they do not race with each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices by subgroups, and fetches: what they mean, and what is refused."""
+"""Matrix products by subgroups, and asynchronous fetches: their meaning, and what is refused."""
 
 from __future__ import annotations
 

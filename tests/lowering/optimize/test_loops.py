@@ -1,4 +1,4 @@
-"""Passes that change loops: unroll, sum-in-blocks, vectorize; where they fire and where not."""
+"""Passes that change loops: unroll, sum-in-blocks, vectorize; where they apply and where not."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The law of kernel code passes: any sequence of them leaves the answer bit-identical.
+"""Kernel code passes: any sequence of them leaves results bit-identical.
 
-Then what holds for all of them: each fires, none does anything for nothing, all are linear; and
-the machinery that runs and checks them.
+Then what holds for all of them: each applies somewhere, none changes code without need, all take
+linear time; and the machinery that runs and checks them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Passes that rewrite values: what each does by its docstring, and what it must leave alone."""
+"""Passes that rewrite values: what each docstring promises, and what the pass must leave alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Floats by their bits, where a device takes denormals for 0, and words counted for integers.
+"""Floats computed from their bits for devices that flush denormals, and integers from words.
 
-Numbers here are arrays whose f32 arithmetic, comparisons and conversions take denormals for 0: what
-comes out has NumPy's bits all the same, because only integers are computed with.
+Numbers here are arrays whose f32 arithmetic, comparisons and conversions treat denormals as 0. The
+results have NumPy's bits nevertheless, because all arithmetic is on integers.
 """
 
 from __future__ import annotations

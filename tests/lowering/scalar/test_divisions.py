@@ -1,7 +1,7 @@
-"""Quotients and roots from a device's that are a few ulps off: NumPy's bits, for all operands.
+"""Exact quotients and roots from a device's inexact ones: NumPy's bits, for all operands.
 
-Numbers here are arrays whose own quotient and root err as far as WGSL lets a driver err, and whose
-floats are never denormal: one that comes up is an error of the test.
+Numbers here are arrays whose own quotient and root have the largest errors that WGSL allows, and
+whose floats are never denormal: a denormal number is an error of the test.
 """
 
 from __future__ import annotations

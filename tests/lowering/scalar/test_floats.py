@@ -1,6 +1,7 @@
 """Floats on every executor: extremes, signs, neighbours and casts at the edges, against NumPy.
 
-The edges are where languages promise nothing: NaN, infinities, both zeros, denormal numbers.
+The edges are values for which languages guarantee nothing: NaN, infinities, both zeros, denormal
+numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Integers on every executor: operations on the edges of every dtype, against Python's integers.
 
-The edges are where languages differ or define nothing: division by 0, the least integer over -1,
-shifts by the width and by negative amounts, negative powers, the magnitude of the least integer.
+The edges are operations that languages define differently or not at all: division by 0, the least
+integer over -1, shifts by the width and by negative amounts, negative powers, the magnitude of the
+least integer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Program passes, case by case: the text files in this folder have before and after.
 
-Every case runs the pass once. Where before and after differ, the pass fires; a pass that changes
-nothing returns the same program object, so that fixpoints end.
+Every case runs the pass once. A pass that changes nothing returns the same program object, so that
+fixpoints end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Laws of program passes: whatever the program, evaluation is unchanged bit for bit.
 
-Alone and in any order; and the passes together reach a fixpoint. Special values (NaN, infinities,
-both zeros) are among the inputs, because that is where laws of arithmetic break.
+This holds for each pass alone and for any order of passes, and together they reach a fixpoint.
+Inputs include special values (NaN, infinities, both zeros), for which laws of arithmetic break.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The native code of cached calls apart from jit: what it checks of the host before it is made."""
+"""The native code of cached calls, without jit: what is checked on the host before it is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products of our own: every layout, every remainder, on the host and on other tiles.
+"""rune's matrix products: every layout and every remainder, with the host's tiles and with others.
 
 Inputs are small integers, so that any order of the sum gives the exact result.
 """

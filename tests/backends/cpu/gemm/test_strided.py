@@ -1,4 +1,4 @@
-"""Products that walk views: every way of packing, every remainder, on the host and on other tiles.
+"""Products of views: every way of packing and every remainder, with the host's tiles and others.
 
 Inputs are small integers, so that any order of the sum gives the exact result. The oracle walks the
 same digits in NumPy.
