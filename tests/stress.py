@@ -1,4 +1,4 @@
-"""What rarely happens, a thousand times: forks, interrupts, kills, damage, and somebody else.
+"""Rare events, a thousand times each: forks, interrupts, kills, damage, and hostile users.
 
     python -m tests.stress                      all, whole: some minutes
     python -m tests.stress --share 0.01         a hundredth of each

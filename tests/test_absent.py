@@ -1,4 +1,4 @@
-"""A missing name says what to use instead; testing whether it exists costs nothing."""
+"""The error for a missing name says what to use instead; `hasattr` does not load the tables."""
 
 from __future__ import annotations
 

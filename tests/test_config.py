@@ -1,10 +1,10 @@
-"""Settings: a statement is for the process, a block for itself, whatever the two do to each other.
+"""Settings: a statement applies to the process, a block to itself, however the two are combined.
 
-Claims: what a statement sets holds at once and in new threads; a block leaves everything as it was
-before the call, whoever raises, nests, keeps or enters it again; no thread sees the block of
-another; names and values are checked at the call; the environment says what a process begins with;
-no cached call, native ones too, answers for other settings. A model of a few lines says what
-random sequences of all this should give.
+Claims: a statement takes effect at once, also in new threads; a block restores the settings from
+before the call, even if it raises, is nested, kept or entered again; no thread sees the block of
+another; names and values are checked at the call; the environment gives the initial values; no
+cached call, even a native one, is used under other settings. A small model predicts the results of
+random sequences of all this.
 """
 
 from __future__ import annotations

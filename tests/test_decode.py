@@ -1,8 +1,8 @@
 """Decoding with a key-value cache: one compiled program for all positions, and nothing copied.
 
-examples/decode.py does it in three ways. Each must give what attention over the whole prefix gives
-when NumPy computes it anew, in float64. Then: how often each way traces and compiles, and where the
-cache is from step to step.
+examples/decode.py does it in three ways. Each must give the attention over the whole prefix, which
+NumPy recomputes in float64. Then: how often each way traces and compiles, and where the cache is
+from step to step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The main job: real digits, a held-out fifth, two networks above 97 %, the same numbers twice.
+"""Training on real digits: two networks reach 97 % on a held-out fifth, reproducibly.
 
 The script is run as a user runs it, in its own process. Times are the only lines that may differ
 between two runs.

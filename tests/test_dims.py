@@ -1,8 +1,8 @@
 """Dimensions: an algebra that simplifies, and is never wrong.
 
 First the simplifications that reshapes rely on, one sentence each. Then the three-valued
-comparisons and bounds, checked against every value within small bounds. Last the laws: whatever
-is computed on expressions, evaluating gives what the integers give.
+comparisons and bounds, checked against every value within small bounds. Last the laws: evaluating
+an expression gives what the same computation on integers gives.
 """
 
 from __future__ import annotations

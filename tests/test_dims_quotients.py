@@ -1,4 +1,4 @@
-"""Sums of quotients of one number: they shorten, and every value stays what it was."""
+"""Sums of quotients of the same number are simplified without changing any value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Effects: who answers, what a handler sees, and what the two boundaries do.
+"""Effects: which handler answers, what it sees, and what the two boundaries do.
 
-The effects here are made up, so that nothing depends on random numbers. First perform and handlers;
-then `Each`, the boundary of vmap; then `Recorder`, the boundary of programs, alone and in jit.
+The effects are invented here, so that nothing depends on random numbers. First perform and
+handlers; then `Each`, the boundary of vmap; then `Recorder`, the boundary of programs, alone and in
+jit.
 """
 
 from __future__ import annotations

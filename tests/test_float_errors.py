@@ -1,4 +1,4 @@
-"""Floating-point errors between `ignore` and `restore`: NumPy is silent, and reports them after.
+"""Floating-point errors: NumPy is silent between `ignore` and `restore`, and reports them after.
 
 The oracle is NumPy's own `errstate`.
 """

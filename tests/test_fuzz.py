@@ -1,4 +1,4 @@
-"""The long run of random programs: what fails is found, made small, and replayed by its seed.
+"""The long run of random programs: failures are found, minimised, and replayed by their seed.
 
 A few programs of each way run here; `./scripts/fuzz` has as many as there is time for.
 """

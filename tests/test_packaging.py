@@ -1,4 +1,4 @@
-"""What is installed: the whole of rune/, nothing else, importable with the required packages only.
+"""The wheel contains all of rune/ and nothing else, and needs only the required packages.
 
 The wheel is read, not installed: building it takes a second, and needs hatchling alone.
 """

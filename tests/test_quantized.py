@@ -1,4 +1,4 @@
-"""Quantised arrays: what is stored, how exact it is, and that products read it as it lies.
+"""Quantised arrays: their stored form, their accuracy, and products that read it directly.
 
 First the round trip and its error bounds; then sizes, which are exact; then products against those
 of floats, and their kernels; then the tree under transformations; last what is refused.

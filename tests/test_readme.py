@@ -1,4 +1,4 @@
-"""The README and the pages tell the truth: their Python runs, and prints what they show.
+"""The Python of the README and the pages runs, and prints what they show.
 
 Every link to a file of the repository leads somewhere.
 """

@@ -1,4 +1,4 @@
-"""Late dataclasses do what those of the standard library do."""
+"""Late dataclasses behave like those of the standard library."""
 
 from __future__ import annotations
 

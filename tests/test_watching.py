@@ -1,4 +1,4 @@
-"""rune.debug.checks: errors that name where an index left its array, or a NaN was made."""
+"""rune.debug.checks: errors that name the place where an index was out of bounds or a NaN arose."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The worked pages: examples that run, programs as they are, notebooks with their outputs.
 
-What the programs of many devices and of data print is compared where they run:
+The output of programs for many devices and for data is compared where they run:
 sharding/test_examples.py, data/test_examples.py.
 """
 

@@ -1,4 +1,4 @@
-"""Calls that NumPy and rune.numpy both understand: one lambda serves both, and is the test."""
+"""Calls that both NumPy and rune.numpy accept: one lambda serves both, and is the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The special cases of the array API standard 2025.12, as data: what goes in, and what comes out.
+"""The special cases of the array API standard 2025.12, as data: inputs and results.
 
 A row is "inputs: result", a line "functions | row; row; …". An input is a number or a set below.
 A result is a number, with the sign of a zero; `~` before it leaves the sign open, and `a or b` says

@@ -1,8 +1,8 @@
-"""Functions that have nothing to compute answer with an array of their own.
+"""Functions that have nothing to compute return a new array.
 
-Each public function is called with one array, alone and beside arguments that make many a function
-an identity: axes of no number, the same shape, an order of 0. What it returns outlives the donation
-of the argument, but for the functions that answer with the argument in jax 0.10.2 as well.
+Each public function is called with one array, alone and with arguments that make many functions an
+identity: no axes, the same shape, an order of 0. The result stays valid when the argument is
+donated, except for the functions that also return their argument in jax 0.10.2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An axis of another type than an integer is a TypeError, as in NumPy and JAX."""
+"""An axis that is not an integer is a TypeError, as in NumPy and JAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions add up what overlaps and nothing else: an infinity does not meet the zeros around.
+"""Convolutions add only products that overlap: an infinity is never multiplied by the padding.
 
 The oracle is NumPy, whose loops run over the overlap, and in two dimensions the same loops here.
 """

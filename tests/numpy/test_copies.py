@@ -1,7 +1,7 @@
-"""A copy of an array, and what a function returns without computing, outlive its donation.
+"""Copies of arrays, and results that need no computation, stay valid when the array is donated.
 
-The functions are those that answer with an array of their own in jax 0.10.2. The copy may share
-the memory of the original, which donation then leaves alone.
+The functions are those that return a new array in jax 0.10.2. The copy may share the memory of the
+original, which is then not reused by the donation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Where the namespace differs from the array API standard: the list of the page, each line tried.
+"""Differences from the array API standard: every line of the guide's list is tested.
 
-docs/guide/interchange.md lists what differs and why. A line there begins with some code, and the
-claim of that name is tried here; a claim without a line, or a line without a claim, is an error.
+docs/guide/interchange.md lists the differences and their reasons. Each line there begins with some
+code, and the claim of that name is tested here; a claim without a line, or a line without a claim,
+is an error.
 
 Source: https://data-apis.org/array-api/2025.12
 """

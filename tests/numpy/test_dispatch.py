@@ -1,4 +1,4 @@
-"""SciPy and scikit-learn compute with arrays of rune; and the box that makes writing possible."""
+"""SciPy and scikit-learn compute with rune's arrays; and boxes, which allow assignments."""
 
 from __future__ import annotations
 

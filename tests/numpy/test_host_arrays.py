@@ -1,4 +1,4 @@
-"""NumPy arrays as read from files: other byte orders, no alignment, fields, views."""
+"""NumPy arrays as they come from files: other byte orders, unaligned data, fields, views."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """packbits and unpackbits of arrays that are too long to be specialised.
 
-NumPy computes them, except bits of truths of a byte each, of 2**18 or more: a routine does.
+NumPy computes them, except for packing 2**18 or more bools, for which there is a routine.
 """
 
 from __future__ import annotations

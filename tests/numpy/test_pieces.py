@@ -1,4 +1,4 @@
-"""Pieces of programs: orders of NumPy's sums, which arrays lie in C order, and what is compiled.
+"""Parts of programs: the order of NumPy's sums, which arrays are in C order, and what is compiled.
 
 NumPy itself is the oracle: its sums, and the flags of its arrays.
 """

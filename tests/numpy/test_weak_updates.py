@@ -1,4 +1,4 @@
-"""An array that is weak stays weak when a part of it, or all of it, is written, as in JAX."""
+"""A weakly typed array stays weak when part or all of it is overwritten, as in JAX."""
 
 from __future__ import annotations
 

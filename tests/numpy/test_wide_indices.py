@@ -1,4 +1,4 @@
-"""Positions that only wide integers hold mean the same as Python's integers, in every mode."""
+"""Positions that need 64-bit integers mean the same as Python's integers, in every mode."""
 
 from __future__ import annotations
 

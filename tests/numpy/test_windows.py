@@ -1,4 +1,4 @@
-"""Windows of a number of points that is not an integer: its fraction does not count, as in JAX."""
+"""Windows with a non-integer number of points: it is truncated, as in JAX."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Uses of the spectral decompositions: what they rebuild, orthogonality, and functions of spectra.
 
-Vectors are seen through what does not depend on their phases: projectors weighted by numbers, which
-are different for every vector, so that their derivatives are compared with differences as well.
+Vectors are compared by weighted sums of projectors, which do not depend on phases. Each vector has
+a different weight, so that derivatives can be compared with differences, too.
 """
 
 from __future__ import annotations

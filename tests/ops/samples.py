@@ -1,9 +1,9 @@
 """One sample line per primitive that its family cannot sample by itself.
 
 `samples(primitive)` gives calls on which every law of tests/ops is tried. Elementwise primitives
-enrol by themselves: their dtypes are what their type rule takes, their arity is that of their
-derivative, and meanings_of_scalars.py says what they mean and where they are smooth. Every other
-primitive needs a line in `SAMPLES`, and a missing one is an error.
+are sampled automatically: their dtypes are those that the type rule accepts, their arity is that of
+their derivative, and meanings_of_scalars.py says what they mean and where they are smooth. Every
+other primitive needs a line in `SAMPLES`, and a missing one is an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every primitive under vmap equals the stacked loop, for every choice of batched operands.
 
-Then nested; then that a value without lanes stays without them.
+Then nested vmaps; then that a value without lanes stays unbatched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Derivatives where there is none, or where the formula would divide by zero: what holds there.
+"""Conventions for derivatives that do not exist, or whose formula would divide by zero.
 
 Each value is a convention that users of JAX rely on. Kinks, ties, zeros of products, then the
 edges of domains, then indices out of bounds and written twice.

@@ -1,4 +1,4 @@
-"""Every primitive: its jvp against differences, its transpose against its jvp, and once more.
+"""Every primitive: its jvp against differences, its transpose against its jvp; then second order.
 
 All in f64, in a random direction, on samples away from jumps and ties. The conventions at jumps,
 ties and zeros are pinned in test_conventions.py.

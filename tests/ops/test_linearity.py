@@ -1,7 +1,7 @@
 """The groups of operands in which a primitive is linear, and the error for all others.
 
-A rule of `linear_in` is held against the numbers: ⟨ȳ, f(x)⟩ = ⟨fᵀ ȳ, x⟩ where it says linear, and
-where it does not, the transpose is refused by name, never wrong and never an error of NumPy's.
+A rule of `linear_in` is tested numerically: ⟨ȳ, f(x)⟩ = ⟨fᵀ ȳ, x⟩ if it says linear; if not, the
+transpose is refused by name, never wrong and never an error of NumPy's.
 """
 
 from __future__ import annotations

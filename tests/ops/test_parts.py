@@ -1,8 +1,8 @@
 """Functions of complex numbers by their parts (ops/parts.py) against NumPy's own.
 
-First that every primitive which takes complex numbers can be split; then values, in the plane and
-beside the points where formulas cancel; then zeros and their signs, which choose the side of a
-branch cut; last infinities, where C99's annex G says what holds.
+First, every primitive that takes complex numbers can be split; then values, in the plane and near
+points where formulas cancel; then zeros and their signs, which choose the side of a branch cut;
+last infinities, for which C99's annex G gives the results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every primitive: its type rule tells the truth, and its reference is what it means.
+"""Every primitive: its type rule predicts the results' types, and its reference is right.
 
 First that each has samples and a second, independent meaning; then shapes and dtypes; then values,
 in every dtype that the type rule takes. Last the corners: integer division by zero, wide shifts,

@@ -1,8 +1,9 @@
-"""Uses of library primitives: what is drawn, and what of the results is determined.
+"""Uses of library primitives: operands, and the part of the results that is determined.
 
-A factorisation is not its elements: signs and phases are free. So a use says what to look at,
-`observe(outputs, *inputs)` in rune.numpy (Q R, Qᵀ Q, what lies below R's diagonal), and what that
-has to be, `expected(*inputs)` by NumPy or SciPy. Where all is determined the two are the results.
+The elements of a factorisation are not unique: signs and phases are free. So a use says what to
+compare, `observe(outputs, *inputs)` in rune.numpy (Q R, Qᵀ Q, what lies below R's diagonal), and
+what that has to be, `expected(*inputs)` by NumPy or SciPy. Where all is determined the two are the
+results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""rune.optim with the names that leave it, for claims about Optax's whole namespace."""
+"""rune.optim with its deprecated names, for claims about Optax's whole namespace."""
 
 from __future__ import annotations
 

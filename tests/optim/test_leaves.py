@@ -1,4 +1,4 @@
-"""Leaves of other dtypes than the usual: gradients wider or narrower than parameters, complex ones.
+"""Leaves of unusual dtypes: gradients wider or narrower than parameters, and complex ones.
 
 A rotation by one phase of all complex numbers rotates every update, so that real leaves are the
 oracle of complex ones: squares are those of magnitudes.

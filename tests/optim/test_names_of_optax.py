@@ -1,4 +1,4 @@
-"""What Optax has and rune.optim and rune.nn lack, or will lack soon: tables, and their page.
+"""Names of Optax that rune.optim and rune.nn lack, or will lack soon: tables, and their page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
 of Optax 0.2.8; a name that only a module of Optax has, and not its top namespace, is written

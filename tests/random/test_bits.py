@@ -1,6 +1,6 @@
 """Bits: the same on every executor, one equation in a program, and part of the kernel that reads.
 
-First what bits depend on; then that batches are stacked calls; then how they are compiled.
+First what bits depend on; then batches, which equal stacked calls; then how they are compiled.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The laws of draws without a key, over seeds and nests of transformations drawn at random.
 
-A nest is a list of parts: "draw", or a kind of transformation and the nest inside it. The words of
-all its keys must be those of the same nest one transformation less: compiled as a whole; in lane or
-step i under the seed folded with i; in whichever branch; under derivatives and checkpoints; with
-other draws put between named ones. No two keys are ever equal, and no draw is ever a constant.
+A nest is a list of parts: "draw", or a kind of transformation and the nest inside it. Its keys must
+have the same words as those of the nest without one of the transformations: compiled as a whole; in
+lane or step i, under the seed folded with i; in any branch; under derivatives and checkpoints; with
+other draws inserted between named ones. No two keys are ever equal, and no draw is ever a constant.
 """
 
 from __future__ import annotations

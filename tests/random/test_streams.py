@@ -1,6 +1,6 @@
 """Draws without a key: what they mean under every transformation.
 
-First a stream by itself; then names; then each boundary, jit, vmap, grad; last what is refused.
+First a single stream; then names; then each boundary, jit, vmap, grad; last what is refused.
 test_laws_of_draws.py has the laws over nests of all transformations.
 """
 

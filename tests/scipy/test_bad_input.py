@@ -1,4 +1,4 @@
-"""Input that rune.scipy refuses as SciPy does, with its own messages, and input it cannot check."""
+"""Input that rune.scipy refuses like SciPy, with its own messages, and input it cannot check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""odeint of complex numbers, alone and beside real ones, against the exponential function."""
+"""odeint of complex numbers, alone and mixed with real ones, against the exponential function."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The constants of special functions: none is a denormal number in the dtype of its function.
 
-Processors may spend hundreds of cycles on an operation with one: the last terms of a series that
-f64 needs are nothing but these in f32.
+An operation on a denormal number may take a processor hundreds of cycles, and the last terms of a
+series that f64 needs would be denormal in f32.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits of many lanes: the last ones go on without the others (special/loops.py).
+"""Iterations of many lanes: the slowest lanes continue without the others (special/loops.py).
 
 SciPy in doubles is the oracle; and every lane has the same bits as among few lanes."""
 

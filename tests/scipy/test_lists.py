@@ -1,4 +1,4 @@
-"""Nested lists as operands of the functions of rune.scipy whose namesakes in JAX take them."""
+"""Nested lists as operands of functions of rune.scipy, where JAX's functions accept them."""
 
 from __future__ import annotations
 

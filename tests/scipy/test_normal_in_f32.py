@@ -1,9 +1,9 @@
 """Φ, log Φ, their inverse and logit in f32, in ulps, on every executor, compiled and not.
 
-SciPy in f64 is the oracle; near 1/2, where its `logit` subtracts logarithms, log1p is. Arguments
-are everyday numbers, tails down to denormal numbers, the neighbours of roots and of every bound at
-which another formula begins, and all special values. Results that are denormal are compared in
-units of the least normal number's ulp: some executors flush them.
+SciPy in f64 is the oracle, except near 1/2, where its `logit` subtracts logarithms and log1p is
+used. Arguments are ordinary numbers, tails down to denormal numbers, the neighbours of roots and of
+every point where the formula changes, and all special values. Results that are denormal are
+compared in units of the least normal number's ulp: some executors flush them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Quantiles, whose loops occur once in a program and cover the whole range of numbers; and sums
-that end at every argument.
+"""Quantiles: their loop occurs once in a program and covers all floats.
+
+Sums that end for every argument.
 """
 
 from __future__ import annotations

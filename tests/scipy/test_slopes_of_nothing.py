@@ -1,4 +1,4 @@
-"""Where the value of a function is NaN, so is its reverse-mode derivative: never a silent 0."""
+"""If the value of a function is NaN, its reverse-mode derivative is NaN, too, never a silent 0."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A right-hand side with one axis fewer than its matrices is a vector for each, as in JAX.
+"""A right-hand side with one axis fewer than the matrices is one vector per matrix, as in JAX.
 
-With as many matrices as unknowns, the same array could also be read as one matrix for all.
+If there are as many matrices as unknowns, it could also be read as one matrix for all.
 """
 
 from __future__ import annotations

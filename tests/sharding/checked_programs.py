@@ -1,7 +1,7 @@
 """Programs that take derivatives in the body of a shard_map whose types say how values vary.
 
-As programs.py; shard_map has check_vma=True here. A weight that all devices have alike has a
-gradient that is the sum over the devices, whatever stands between: loops, branches, rules, jit.
+Like programs.py, but with check_vma=True. The gradient of a weight that all devices share is a sum
+over the devices, also through loops, branches, custom rules and jit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many devices for a long time: training that holds nothing, and collectives in no hurry.
+"""Many devices for a long time: training that leaks nothing, and collectives with random delays.
 
 RUNE_CPU_DEVICES=8 python -m tests.sharding.soak steps 10000
 RUNE_CPU_DEVICES=8 python -m tests.sharding.soak programs 1000

@@ -1,4 +1,4 @@
-"""The pages on placement and on scale tell the truth, where that depends on no machine."""
+"""The pages on placement and scale print what they show, where no machine matters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Shardings against JAX: which block each device holds, in every layout of layouts.py.
 
-jax_blocks_0_10_2.json was made by make_jax_blocks.py. What blocks are of devices is asked in a
-process with eight devices of the CPU; what meshes and specs are needs no devices but the first.
+jax_blocks_0_10_2.json was made by make_jax_blocks.py. Blocks of devices are tested in a process
+with eight CPU devices; meshes and specs need only one device.
 """
 
 from __future__ import annotations

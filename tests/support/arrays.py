@@ -1,4 +1,4 @@
-"""Arrays as tests want them: in the dtype of the NumPy data, with nothing canonicalised."""
+"""Arrays for tests, in the dtype of the NumPy data: 64 bits are not narrowed."""
 
 from __future__ import annotations
 

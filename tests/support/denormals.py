@@ -1,8 +1,8 @@
 """What an executor may compute if its arithmetic flushes denormal f32 numbers to 0.
 
-Each step of a computation may keep a denormal number or flush it to 0, so a result is right if it
-is the result for operands some of which are flushed, or if it is 0 where that result is denormal.
-The parts of a complex number are flushed separately. A flushed number times infinity is NaN.
+Each step of a computation may keep a denormal number or flush it to 0. So a result is right if it
+is the result for some choice of flushed operands, or 0 if that result is denormal. The parts of a
+complex number are flushed separately. A flushed number times infinity is NaN.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Targets of GPUs, which need not be present."""
+"""Targets of GPUs that need not be present."""
 
 from __future__ import annotations
 

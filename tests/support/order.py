@@ -1,4 +1,4 @@
-"""The order of tests: those of one case run together, so that what one compiles serves the next.
+"""The order of tests: those of a case run together, so that they share compiled code.
 
 The cache of eager loops evicts a loop after a thousand others. Tests stay in their file, and the
 first test of a case decides where the case comes.

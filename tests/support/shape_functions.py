@@ -1,7 +1,8 @@
-"""Shape functions that divide the places of elements by sizes, and NumPy as their meaning.
+"""Shape functions that divide positions of elements by sizes, with NumPy as the oracle.
 
-As a program it tries all of them on the CPU, printing each name ahead: pocl, once loaded, answers a
-division by 0 for the whole process, so that only a process of its own shows one.
+As a program it tries all of them on the CPU and prints each name first. It needs a separate
+process, because once PoCL is loaded it handles divisions by 0 for the whole process, which hides
+them.
 
     python -m tests.support.shape_functions
 """

@@ -1,4 +1,4 @@
-"""What holds for every call that both NumPy (SciPy) and rune understand: the laws of a `Case`.
+"""The laws of a `Case`: what holds for every call that both NumPy (SciPy) and rune accept.
 
 The library computes in f64 what rune computes in f32, operation after operation and as a program on
 every executor, whose gradients are those of the CPU in f64; the program of all lanes, compiled once

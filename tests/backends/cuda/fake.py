@@ -3,8 +3,7 @@
 It stands in for both modules that the executor uses, pycuda.driver and cuda.bindings.driver
 (fake_calls.py has the case without pycuda), and logs the calls. Work on a stream is delayed until
 the stream is synchronised or an event is queried, so code that touches host memory too early, or
-device memory in the wrong order, gives wrong numbers. A call while the context is not current is an
-error.
+device memory in the wrong order, gives wrong numbers. A call without a current context is an error.
 """
 
 from __future__ import annotations

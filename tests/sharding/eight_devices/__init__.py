@@ -1,1 +1,1 @@
-"""Tests for a process with eight devices of the CPU; in_a_process.py has them run in one."""
+"""Tests for a process with eight devices of the CPU; in_a_process.py starts that process."""

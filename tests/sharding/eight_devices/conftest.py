@@ -1,4 +1,4 @@
-"""Nothing here runs in a process with fewer devices."""
+"""Skips these tests in a process with fewer than eight devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch that is cut over devices: every operation computes where its lanes are, as vmap does.
+"""A batch that is split over devices: every operation runs where its lanes are, and equals vmap.
 
 The operations are those of tests/ops/samples.py, each under vmap with its lanes on four devices.
 """

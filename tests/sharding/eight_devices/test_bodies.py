@@ -1,4 +1,4 @@
-"""What the body of a shard_map may not do, and in which words it is refused."""
+"""What the body of a shard_map must not do, and the errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on neighbours along an axis that is split: devices send borders, and not the array."""
+"""Operations on neighbours along a split axis: devices send only borders, not the array."""
 
 from __future__ import annotations
 

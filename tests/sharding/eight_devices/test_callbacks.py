@@ -1,4 +1,4 @@
-"""Python functions in programs on a mesh: once for all devices, or once on each in a body."""
+"""Callbacks in programs on a mesh: called once for all devices, or once on each in a body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks in what several devices run: the error is that of one lane after the other."""
+"""Checks in programs on several devices: the error is that of running lanes in sequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices of the processor that run and meet without Python: every collective, to the bit.
+"""CPU devices that run and exchange data without Python: every collective, bit for bit.
 
 NumPy is the oracle: sums in a tree, neighbours first, for any size.
 """

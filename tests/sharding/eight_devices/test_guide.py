@@ -1,4 +1,4 @@
-"""The page on many devices tells the truth."""
+"""The snippets of the page on many devices print what the page shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads and writes by index along an axis that is split: the array stays where it is."""
+"""Reads and writes by index along a split axis do not move the array."""
 
 from __future__ import annotations
 

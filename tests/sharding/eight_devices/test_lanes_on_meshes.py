@@ -1,5 +1,6 @@
-"""Lanes of vmap where its function lays out values: they stay as they are split, or are split as
-`spmd_axis_name` says. What JAX 0.10.2 does with the same programs is the oracle of the specs.
+"""Lanes of vmap around sharding constraints keep their layout or follow `spmd_axis_name`.
+
+The oracle of the specs is JAX 0.10.2 on the same programs.
 """
 
 from __future__ import annotations

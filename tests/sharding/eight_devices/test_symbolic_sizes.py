@@ -1,5 +1,7 @@
-"""Sizes that change from call to call, beside a mesh: one trace where a size is declared as a
-multiple of the devices that cut it, else a trace for each, and never a wrong answer.
+"""Sizes that change from call to call on a mesh.
+
+There is one trace if a size is declared as a multiple of the number of devices that split it,
+otherwise one trace per size, and never a wrong result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs that people write with shard_map send what the best hand-written ones send, and no more.
+"""Ordinary programs with shard_map send no more than the best hand-written ones.
 
 Each is compared with NumPy, and its collectives with kind, count and bytes of the known optimum.
 """

@@ -1,7 +1,7 @@
-"""A derivative in a body is that of the whole: random programs of weights, rows and collectives.
+"""Gradients inside a body equal those outside: random programs of weights, rows and collectives.
 
-The oracle has no mesh and no types that vary: lanes of vmap stand for the devices, and the gradient
-is taken around them.
+The oracle has no mesh and no varying types: lanes of vmap stand for devices, and the gradient is
+taken outside the vmap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Layouts that results ask for, and how far they reach back to what is computed."""
+"""Requested layouts of results, and how far they propagate backwards to the operations before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs of results in the words of their users: P("a", None) and P("a") differ, as in JAX.
+"""Specs of results are exactly those requested: P("a", None) and P("a") differ, as in JAX.
 
 The answers are those of jax 0.10.2 on a mesh whose axes are Auto.
 """
