@@ -86,7 +86,7 @@ def test_the_last_statement_is_in_force():
     assert len(config._process.statements) <= 2  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_statement_whose_result_is_kept_takes_effect_in_all_threads():
+def test_a_statement_takes_effect_in_all_threads_even_if_its_result_is_kept():
     statement = rune.enable_x64()
 
     assert is_wide()

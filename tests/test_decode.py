@@ -158,7 +158,7 @@ def whole_copies(plan: Plan) -> Iterator[Copy]:
             yield copy
 
 
-def test_a_donated_cache_stays_where_it_is_for_the_whole_decoding():
+def test_a_donated_cache_keeps_its_memory_during_decoding():
     f, cache = declared(), empty_cache()
     cache, _ = f(WEIGHTS, cache, prefix(1))  # zeros may be shared
     before = addresses(cache)

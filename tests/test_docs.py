@@ -161,7 +161,7 @@ def test_the_first_paragraph_is_not_an_entry():
     assert parts("rune.nn: networks.") == [Paragraph("rune.nn: networks.")]
 
 
-def test_stars_and_brackets_are_shown_and_code_stays_code():
+def test_stars_brackets_and_code_are_shown_literally():
     assert markdown("Of [*B, N], as `x[*i]` is.") == r"Of \[\*B, N\], as `x[*i]` is."
 
 

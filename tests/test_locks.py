@@ -186,7 +186,7 @@ def test_a_lock_that_another_thread_holds_is_free_in_a_child():
 
 
 @can_fork
-def test_a_lock_that_the_forking_thread_holds_stays_its_own_in_a_child():
+def test_a_lock_held_by_the_forking_thread_is_still_held_in_the_child():
     assert run(BEGIN + NESTED) == ["0"]
     assert run(BEGIN + OWNED) == ["7"]
 

@@ -47,7 +47,7 @@ def require_true_in(page: Path, names: dict[str, Any]) -> None:
         assert block.shown is None or output == block.shown.strip(), f"{page.name} block {number}"
 
 
-def test_every_chapter_of_the_tutorial_goes_on_where_the_last_one_stopped():
+def test_every_chapter_of_the_tutorial_continues_where_the_last_one_stopped():
     names: dict[str, Any] = {}
     for chapter in sorted((ROOT / "docs" / "tutorial").glob("*.md")):
         require_true_in(chapter, names)

@@ -361,7 +361,7 @@ def test_a_size_may_be_an_array(kind):
         ((1, 1, 0), (2, 16, 1), (0, 1), (1, 0)),
     ],
 )
-def test_new_axes_are_of_the_batch_in_front_of_sparse_ones_as_in_jax(layout, shape, axes, expected):
+def test_new_axes_in_front_of_sparse_axes_are_batch_axes_as_in_jax(layout, shape, axes, expected):
     n_batch, _, n_dense = layout
     sizes = {(0, 1, 0): (16,), (0, 1, 1): (16, 4), (1, 1, 0): (2, 16)}[layout]
     dense = np.zeros(sizes, np.float32)

@@ -416,7 +416,7 @@ def test_a_leaf_cannot_be_flattened_by_one_level():
         tree.flatten_one_level(3)
 
 
-def test_static_data_that_cannot_be_copied_are_kept_as_they_are():
+def test_static_data_that_cannot_be_copied_are_kept_by_reference():
     @rune.tree_util.register_pytree_node_class
     class State:  # as NetKet's, whose settings are a view of a mapping
         def __init__(self, samples: Any, settings: Any):

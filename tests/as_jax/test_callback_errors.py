@@ -49,7 +49,7 @@ def test_the_lines_of_the_callback_are_quoted():
         jax.jit(CALLS["pure"])(1.0)
 
 
-def test_an_interrupt_in_a_callback_stays_one():
+def test_an_interrupt_in_a_callback_is_raised_as_keyboardinterrupt():
     def interrupt(x: object) -> Any:
         raise KeyboardInterrupt
 

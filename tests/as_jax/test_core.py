@@ -43,7 +43,7 @@ def test_an_interpreter_of_jaxprs_inverts_a_function_under_transformations():
     np.testing.assert_allclose(jax.grad(f)(y[0]), derivative, rtol=1e-5)
 
 
-def test_classes_of_jaxprs_tell_open_from_closed_ones():
+def test_isinstance_distinguishes_open_from_closed_jaxprs():
     closed_jaxpr: Any = jax.make_jaxpr(lambda x: jax.jit(jnp.sin)(x))(1.0)
     open_jaxpr: Any = closed_jaxpr.jaxpr
 

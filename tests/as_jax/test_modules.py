@@ -45,7 +45,7 @@ def test_dlpack_takes_what_has_the_protocol_and_no_capsules():
 
 
 @pytest.mark.parametrize(("dtype", "answer"), [("bfloat16", True), (bool, True), ("int64", True), (jnp.int4, False)])
-def test_dlpack_knows_its_dtypes(dtype: Any, answer: bool):
+def test_dlpack_supports_its_dtypes(dtype: Any, answer: bool):
     assert jax.dlpack.is_supported_dtype(jnp.dtype(dtype)) is answer
 
 
@@ -125,7 +125,7 @@ def test_a_reshape_of_an_array_of_numpy_is_one_within_jit_too():
     assert jnp.reshape(np.arange(6.0), (2, 3), copy=True).dtype == np.float64
 
 
-def test_a_reshape_of_a_masked_array_is_refused_whose_mask_would_be_lost():
+def test_a_reshape_that_would_lose_the_mask_of_a_masked_array_is_refused():
     with pytest.raises(TypeError, match="cannot take MaskedArray as an array"):
         jnp.reshape(np.ma.masked_array([1.0, 2.0], mask=[False, True]), (2, 1))
 

@@ -54,7 +54,7 @@ def test_a_product_with_bools_has_the_type_that_it_has_in_jax():
     assert (mask[:, None] * HARD).shape == (3, 3)
 
 
-def test_pythons_bools_and_converted_ones_are_factors():
+def test_python_bools_and_converted_bools_act_as_factors():
     hard = jnp.asarray(HARD)
 
     assert np.isnan(False * hard)[:2].all()

@@ -89,7 +89,7 @@ def test_gradients_pass_through_a_split_object(wrap):
     np.testing.assert_allclose(gradient.scale, [(ROWS**2).sum(), 0, 0], rtol=1e-6)
 
 
-def test_a_value_that_the_class_joins_without_lanes_must_have_none():
+def test_an_unbatched_field_of_a_class_must_not_receive_lanes():
     with pytest.raises(ValueError, match="vmap"):
         jax.vmap(lambda table: table._replace(scale=table.rows[:3]))(_table())
 

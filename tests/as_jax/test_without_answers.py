@@ -80,7 +80,7 @@ def test_a_call_is_that_of_the_wrapped_function():
     assert core.call_impl(linear_util.wrap_init(lambda x: x + 1, debug_info=None), 3) == 4
 
 
-def test_traces_are_told_apart_by_tags_and_by_their_values():
+def test_traces_are_distinguished_by_tags_and_by_their_values():
     assert core.TraceTag() != core.TraceTag()
     assert core.find_top_trace([jnp.asarray(X)]) is not None
 

@@ -150,7 +150,7 @@ def test_a_deleted_argument_is_an_error(name: str):
 
 
 @devices
-def test_results_that_are_held_stay_as_they_are(name: str):
+def test_referenced_results_are_not_overwritten(name: str):
     inputs = [np.full(33, 0.01 * k, np.float32) for k in range(50)]
     x = put(name, inputs[0])
     f = warm(rune.jit(several), x)
@@ -391,7 +391,7 @@ def test_tangled_steps_give_the_same_again_and_again(name: str, seed: int):
 
 @devices
 @pytest.mark.parametrize("seed", range(3))
-def test_tangled_steps_may_write_over_what_is_donated(name: str, seed: int):
+def test_interleaved_steps_may_overwrite_donated_arguments(name: str, seed: int):
     f, x = tangled(seed), np.linspace(0, 1, 37, dtype=np.float32)
     program = rune.jit(lambda x, y: (*f(x, rnp), x + y, x * y), donate_argnums=(0, 1))
     for k in range(4):

@@ -42,7 +42,7 @@ def test_a_symbolic_plan_runs_at_every_size(device):
 
 @pytest.mark.parametrize("trans_a", [False, True])
 @pytest.mark.parametrize("trans_b", [False, True])
-def test_the_dot_routine_reads_operands_where_they_lie(device, trans_a, trans_b):
+def test_the_dot_routine_reads_operands_without_a_copy(device, trans_a, trans_b):
     a, b = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4, 5))
     lhs = a.swapaxes(1, 2).copy() if trans_a else a
     right = b.swapaxes(1, 2).copy() if trans_b else b

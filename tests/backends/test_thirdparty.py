@@ -152,7 +152,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], dict[st
     return names, reasons
 
 
-def test_broken_backends_leave_the_others_as_they_are(listed: Any):
+def test_broken_backends_do_not_affect_others(listed: Any):
     names, _ = listed
 
     assert names[0] == "cpu:0"

@@ -85,7 +85,7 @@ def test_few_sizes_outlive_the_programs_that_mention_them_once_all_is_forgotten(
 
 
 @pytest.mark.parametrize("name", EAGER)
-def test_programs_of_what_is_not_jitted_are_alive_until_all_is_forgotten(name: str):
+def test_programs_of_eager_loops_live_until_the_caches_are_cleared(name: str):
     EAGER[name](0.5)
     rune.clear_caches()
     before = programs()

@@ -164,7 +164,7 @@ def test_a_scan_of_no_rows_has_the_derivative_of_doing_nothing():
     near([np.float32(1.0), np.ones(0, np.float32)], list(gradient), relative=0, why="exact")
 
 
-def test_the_number_of_steps_may_depend_on_what_is_differentiated():
+def test_the_number_of_steps_may_depend_on_differentiated_values():
     def function(x: Any) -> Any:
         return rune.while_loop(lambda v: v < 100.0, lambda v: v * v, x)
 

@@ -102,7 +102,7 @@ def test_residuals_that_no_step_changes_are_computed_once_before_the_loop(expect
     )
 
 
-def test_a_const_that_is_read_as_it_is_goes_to_the_backward_loop_unstacked():
+def test_an_unchanged_const_is_passed_to_the_backward_loop_unstacked():
     w, h, xs = rnp.ones((8, 8)), rnp.ones(8), rnp.ones((50, 8))
 
     def loss(w: Any, h: Any) -> Any:
@@ -158,7 +158,7 @@ def test_sums_of_products_are_those_of_the_loop_written_out(step: Any):
         near(of(twin)(w), of(loss)(w), relative=1e-10, absolute=1e-12, why="f64")
 
 
-def test_rows_that_are_read_as_they_are_are_not_copied():
+def test_rows_that_are_read_unchanged_are_not_copied():
     def loss(h: Any, xs: Any) -> Any:
         return rune.scan(lambda c, x: (c * x, None), h, xs)[0]
 

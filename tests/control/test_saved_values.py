@@ -106,7 +106,7 @@ def test_a_named_value_in_an_inner_loop_is_stacked_over_both():
     assert residuals(checkpoint, X, W) == ["f32[3]", "f32[4,3]", "f32[4,2,3]"]
 
 
-def test_a_scan_of_which_everything_is_kept_is_not_computed_again():
+def test_a_scan_with_all_values_saved_is_not_recomputed():
     checkpoint = rune.checkpoint(total(scanned), policy=POLICIES["everything"])
 
     program = rune.make_program(rune.grad(checkpoint))(X, W)

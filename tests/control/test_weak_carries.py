@@ -90,7 +90,7 @@ def test_a_condition_sees_the_number_as_weak():
     assert [p.dtype.name for p in products] == ["bfloat16"]
 
 
-def test_rows_that_come_out_are_as_weak_as_they_are_in_the_body():
+def test_stacked_rows_are_as_weak_as_in_the_body():
     _, (products, carries) = rune.scan(lambda c, _: (c + ONE, (c * HALF, c)), 1.0, None, length=3)
 
     assert (products.dtype.name, carries.type.weak) == ("bfloat16", True)

@@ -106,7 +106,7 @@ def test_shared_rates_are_learned_through_the_factorisations(
     assert (tmp_path / "curves.png").stat().st_size > 5_000
 
 
-def test_the_gradient_of_what_is_left_is_that_of_differences(tmp_path: Path):
+def test_the_gradient_of_the_loss_equals_differences(tmp_path: Path):
     least_squares.measure(tmp_path / "curves.npz")
     curves = np.load(tmp_path / "curves.npz")
     batch = {name: curves[name][:7].astype(float) for name in ("times", "curves")}

@@ -140,7 +140,7 @@ def test_padded_batches_have_zeros_and_a_mask_where_nothing_is_left(size: int, b
         assert not np.concatenate([x[~mask] for x, mask in batches]).any()
 
 
-def test_batches_begin_anew_with_an_epoch_where_the_repetition_is_behind_them():
+def test_batches_end_with_an_epoch_if_repeat_comes_after_batch():
     letters = data.sequence([0, 1, 2])
 
     assert lists(letters.batch(2).repeat(2)) == [[0, 1], [2], [0, 1], [2]]

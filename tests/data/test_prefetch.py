@@ -87,7 +87,7 @@ def test_an_unknown_device_is_refused_at_once():
         data.sequence("ab").prefetch("nowhere")
 
 
-def test_it_reads_as_far_ahead_as_it_is_deep():
+def test_it_reads_depth_elements_ahead():
     count: list[int] = []
     run = iter(data.sequence(range(100)).map(lambda x: count.append(x) or x).prefetch("cpu", depth=3))
 

@@ -174,11 +174,11 @@ def test_a_worker_process_cannot_start_processes():
         list(data.sequence(range(3)).map(inner, workers=FORK))
 
 
-def test_they_begin_anew_where_function_and_arrays_can_be_sent(tmp_path: Path):
+def test_they_are_spawned_if_function_and_arrays_can_be_pickled(tmp_path: Path):
     path = tmp_path / "x.npy"
     np.save(path, np.arange(40_000.0).reshape(4, 10_000))
-    anew = data.Processes(1)
+    workers = data.Processes(1)
 
     for source in (data.file(path), data.arrays(np.load(path))):
-        sums = list(source.map(np.sum, workers=anew).batch(3))
+        sums = list(source.map(np.sum, workers=workers).batch(3))
         same(np.concatenate(sums), np.load(path).sum(axis=1))

@@ -195,7 +195,7 @@ def test_an_error_in_a_thread_is_raised_with_the_users_line(workers, depth):
     assert error.traceback[-1].name == "refuse_five"
 
 
-def test_a_run_does_not_go_on_after_an_error():
+def test_a_run_does_not_continue_after_an_error():
     run = iter(data.sequence(range(9)).map(refuse_five))
     with pytest.raises(ValueError, match="five"):
         list(run)

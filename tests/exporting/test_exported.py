@@ -60,7 +60,7 @@ def test_its_second_derivative_is_that_of_the_function(loaded: Exported):
     close(slope(function), slope(loaded.call), ulps=256, why="sums in another order")
 
 
-def test_a_stored_function_can_be_differentiated_vjp_order_times_and_no_more(loaded: Exported):
+def test_a_stored_function_can_be_differentiated_at_most_vjp_order_times(loaded: Exported):
     assert [loaded.has_vjp(), loaded.vjp().has_vjp(), loaded.vjp().vjp().has_vjp()] == [True, True, False]
     with pytest.raises(TypeError, match=r"vjp: cannot differentiate vjp_vjp_function .the file holds no derivative"):
         loaded.vjp().vjp().vjp()
@@ -126,7 +126,7 @@ def test_it_is_exported_again(loaded: Exported):
     same(loaded.call(X, X)["row"], rune.export.load(second.serialize(vjp_order=1)).call(X))
 
 
-def test_another_process_needs_neither_source_nor_names(loaded: Exported, tmp_path: Path):
+def test_another_process_needs_no_source_and_no_registration(loaded: Exported, tmp_path: Path):
     path = tmp_path / "f.rune"
     loaded.save(path, vjp_order=1)
     program = (

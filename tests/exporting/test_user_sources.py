@@ -175,7 +175,7 @@ def test_it_is_called_for_rows_of_any_size(shape: tuple[int, int], tmp_path: Pat
 
 
 @needs_cc
-def test_sizes_that_stay_open_are_passed_as_they_are_at_the_call(tmp_path: Path):
+def test_symbolic_sizes_are_passed_as_arguments_of_the_entry(tmp_path: Path):
     folder = rune.export.source(among_kernels, name="tested")(X, dims={"n": (0, 64), "m": (1, 99)}, in_dims=["n,m"])
 
     run = built(folder, tmp_path)

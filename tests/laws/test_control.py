@@ -60,7 +60,7 @@ def gradient(run: Callable[[Node, State], State], node: Node) -> Callable[..., A
 
 
 @given(nodes(), states())
-def test_control_flow_means_what_python_means(node: Node, state: State):
+def test_control_flow_gives_the_results_of_python(node: Node, state: State):
     with interpreted():
         near(unrolled(node, state), applied(node, state), **near_enough)
 

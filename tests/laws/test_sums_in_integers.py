@@ -157,7 +157,7 @@ def test_half_types_are_summed_as_f32_and_rounded_once(dtype: Any, device: Any):
 
 @each_device
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_scatter_that_adds_is_the_same_however_its_updates_lie(dtype: Any, device: Any):
+def test_a_scatter_that_adds_does_not_depend_on_the_order_of_updates(dtype: Any, device: Any):
     if np.dtype(dtype) not in device.target.program_dtypes or device.target.backend == "reference":
         pytest.skip("no such dtype of the device, or one by one")
     with rune.configure(x64=True):

@@ -34,7 +34,7 @@ def same(name: str, outputs: Any) -> None:
 
 @each_call
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_a_call_means_what_it_means_in_jax(name: str, wrap: Any):
+def test_a_call_gives_the_result_of_jax(name: str, wrap: Any):
     call, shapes = CALLS[name]
 
     same(name, wrap(lambda *xs: call(lax, rnp, *xs))(*draw(name, shapes)))

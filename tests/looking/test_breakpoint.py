@@ -35,7 +35,7 @@ def session(lines: str, transform: Callable[[Any], Any], argument: Any) -> tuple
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, rune.jit], ids=["eager", "compiled"])
-def test_values_are_printed_by_name_and_the_program_goes_on(transform: Any):
+def test_values_are_printed_by_name_and_the_program_continues(transform: Any):
     output, result = session("p y\nweights['w']\nc\n", transform, rnp.float32(3))
     assert "f()" in output.splitlines()[0]
     assert "Array(6." in output

@@ -63,7 +63,7 @@ def hears(stop: Callable[[], None], call: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_compiled_loop_hears_the_stop_button(loop: str, device: str, stop: Callable[[], None]):
+def test_the_stop_button_ends_a_compiled_loop(loop: str, device: str, stop: Callable[[], None]):
     x = rune.device_put(rnp.ones(7), device)
     f = rune.jit(LOOPS[loop])
     f.lower(x).compile()  # an interrupt of the compiler is another test's
@@ -71,7 +71,7 @@ def test_a_compiled_loop_hears_the_stop_button(loop: str, device: str, stop: Cal
     assert rnp.sum(rune.device_put(rnp.ones(5), device) * 2).item() == 10
 
 
-def test_an_eager_loop_hears_the_stop_button(stop: Callable[[], None]):
+def test_the_stop_button_ends_an_eager_loop(stop: Callable[[], None]):
     hears(stop, lambda: until(rnp.ones(7)))
 
 
@@ -84,7 +84,7 @@ def pairs(x: Any, rows: int = 200_000) -> Any:
     return rnp.sum(rnp.sin(y[:, None] * y[None, :]), axis=1)
 
 
-def test_a_long_kernel_of_the_processor_hears_the_stop_button(stop: Callable[[], None]):
+def test_the_stop_button_ends_a_long_kernel_on_the_cpu(stop: Callable[[], None]):
     x, f = rnp.ones(7), rune.jit(pairs, device="cpu")
     f.lower(x).compile()
     hears(stop, lambda: f(x))
@@ -110,7 +110,7 @@ IN_SHORT = [("product", "jit"), ("product", "eager"), ("cholesky", "jit"), ("eig
 
 
 @pytest.mark.parametrize(("name", "way"), BOTH if IS_WHOLE else IN_SHORT)
-def test_a_long_routine_of_the_processor_hears_the_stop_button(name: str, way: str, stop: Callable[[], None]):
+def test_the_stop_button_ends_a_long_routine_on_the_cpu(name: str, way: str, stop: Callable[[], None]):
     function, make = ROUTINES[name]
     x, f = rnp.asarray(make()), WAYS[way](lambda x: function(x))
     if hasattr(f, "lower"):
@@ -162,9 +162,7 @@ def test_a_signal_comes_between_the_kernels_of_a_plan(stop: Callable[[], None], 
 # What a driver has begun it ends: seconds, in which the next answer is waited for.
 @pytest.mark.skipif("opencl:0" not in DEVICES, reason="no OpenCL device here")
 @pytest.mark.parametrize("wait", [np.asarray, rune.block_until_ready, lambda y: y.start_numpy()()])
-def test_who_waits_for_a_long_kernel_of_opencl_hears_the_stop_button(
-    wait: Callable[[Any], object], stop: Callable[[], None]
-):
+def test_the_stop_button_ends_a_wait_for_a_long_opencl_kernel(wait: Callable[[Any], object], stop: Callable[[], None]):
     x, f = rune.device_put(rnp.ones(7), "opencl:0"), rune.jit(lambda x: pairs(x, 14_000))
     f.lower(x).compile()
     hears(stop, lambda: wait(f(x)))
@@ -173,7 +171,7 @@ def test_who_waits_for_a_long_kernel_of_opencl_hears_the_stop_button(
 
 @pytest.mark.skipif("wgpu:0" not in DEVICES, reason="no WebGPU device here")
 @pytest.mark.parametrize("calls", [0, 1], ids=["first", "again"])
-def test_a_long_kernel_of_webgpu_on_the_processor_hears_the_stop_button(calls: int, stop: Callable[[], None]):
+def test_the_stop_button_ends_a_long_webgpu_kernel_on_a_processor(calls: int, stop: Callable[[], None]):
     x, f = rune.device_put(rnp.ones(7), "wgpu:0"), rune.jit(lambda x: pairs(x, 16_000))
     f.lower(x).compile()
     for _ in range(calls):  # what was encoded is played again

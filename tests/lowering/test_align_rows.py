@@ -127,7 +127,7 @@ def test_a_special_value_reaches_only_its_own_row(value: float):
     ],
     ids=["small", "whole pieces", "not units", "open size"],
 )
-def test_a_product_that_gains_nothing_stays(a: ArrayType, b: ArrayType):
+def test_a_product_that_gains_nothing_is_not_changed(a: ArrayType, b: ArrayType):
     program, rewrite = aligned(dot(AB), a, b)
 
     assert rewrite.equations == program.equations

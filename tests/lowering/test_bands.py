@@ -101,7 +101,7 @@ def test_memory_that_overlaps_another_value_ends_a_band():
     assert find_bands(parts) == []
 
 
-def test_a_view_that_reads_its_own_entry_is_told_from_others():
+def test_a_view_that_reads_the_current_entry_is_recognised():
     dense = {"a_batch0": 4, "a_batch0_step": 4096, "a_rows0": 64, "a_rows0_step": 64}
     dense |= {"a_inner0": 64, "a_inner0_step": 1, "a_offset": 0, "b_offset": 0}
     dense |= {"b_batch0": 4, "b_batch0_step": 4096, "b_columns0": 64, "b_columns0_step": 1}

@@ -56,7 +56,7 @@ def test_a_clamp_of_a_variable_that_changes_in_between_is_not_merged():
     assert after(statements).endswith("store y[i] = max(m, 0_i32)")
 
 
-def test_a_processors_own_code_stays():
+def test_code_of_a_processor_is_not_changed():
     assert after("store y[i] = max(min(x[i], 7_i32), 0_i32)", "llvm").endswith("max(min(x[i], 7_i32), 0_i32)")
 
 

@@ -28,7 +28,7 @@ def joins(count: int) -> list[int]:
     return [len(e.operands) for e in equations if e.primitive is concatenate]
 
 
-def test_a_concatenation_of_few_pieces_stays_as_it_is():
+def test_a_concatenation_of_few_pieces_is_not_changed():
     assert joins(MOST) == [MOST]
 
 

@@ -58,7 +58,7 @@ def test_either_axis_may_be_contracted_without_a_copy(ca: int, cb: int):
     assert flags(dot((((ca,), (cb,)), ((), ()))), a, b) == (ca == 0, cb == 1)
 
 
-def test_transposed_and_reshaped_operands_are_read_where_they_lie():
+def test_transposed_and_reshaped_operands_are_read_without_a_copy():
     def function(a, b):
         operand = ops.transpose(ops.reshape(a, shape=(96, 64)), permutation=(1, 0))
         return ops.dot_general(operand, b, dimension_numbers=(((1,), (0,)), ((), ())))

@@ -158,7 +158,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("fault", REFUSED)
-def test_check_says_what_is_wrong(fault: str):
+def test_check_names_the_fault(fault: str):
     kernel = parse(REFUSED[fault])
 
     with pytest.raises(CheckError) as error:

@@ -32,7 +32,7 @@ SHAPES: dict[str, tuple[tuple[int, ...], Any]] = {
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("device", DEVICES if IS_WHOLE else DEVICES[:1])
-def test_a_sum_of_ones_counts_them(device: str, name: str):
+def test_a_long_sum_of_ones_is_their_number(device: str, name: str):
     shape, axis = SHAPES[name]
     axes = axis if isinstance(axis, tuple) else (axis,)
     program = rune.jit(lambda x: rnp.broadcast_to(x, shape).sum(axis), device=device)

@@ -174,7 +174,7 @@ def test_a_plan_shows_the_plans_within_it(expect):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_kernels_are_read_back_as_they_are_printed(name: str):
+def test_printed_kernels_parse_to_the_same_kernels(name: str):
     text = kernels_text.program_text(lowered(name).kernels)
     code = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
 
@@ -182,7 +182,7 @@ def test_kernels_are_read_back_as_they_are_printed(name: str):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_plans_are_read_back_as_they_are_printed(name: str):
+def test_printed_plans_parse_to_the_same_plans(name: str):
     plan = lowered(name).plan
 
     assert plan_text.parse(plan_text.to_text(plan)) == plan

@@ -56,7 +56,7 @@ def test_sums_that_are_ready_together_move_to_the_last_one_and_their_readers_aft
     )
 
 
-def test_a_sum_of_a_sum_is_a_message_of_its_own():
+def test_a_sum_of_a_sum_is_a_separate_message():
     def body(x: Any, y: Any) -> Any:
         first = lax.psum(x, "d")
         return lax.psum(first * y, "d"), lax.psum(y, "d"), lax.psum(rnp.exp(first), "d")

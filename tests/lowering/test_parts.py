@@ -41,7 +41,7 @@ def drawn(*shape: int, seed: int = 0) -> Any:
     return array((rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64))
 
 
-def test_a_product_becomes_four_real_ones(expect: Any):
+def test_a_complex_product_becomes_four_real_products(expect: Any):
     program = PASS.run(program_of(ops.mul, c64(3), c64(3)))
 
     expect(
@@ -102,7 +102,7 @@ ONE_KERNEL = {
 
 
 @pytest.mark.parametrize("name", ONE_KERNEL)
-def test_complex_graphs_fuse_as_real_ones_do(name: str):
+def test_complex_graphs_fuse_like_real_graphs(name: str):
     assert counts(ONE_KERNEL[name], c64(64, 512)) == (1, 0)
 
 

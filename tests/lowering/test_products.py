@@ -102,7 +102,7 @@ def test_rounds_that_read_shared_memory_are_unrolled_by_a_divisor_if_there_is_on
     assert f"#pragma unroll {together}\n" in text(rounds)
 
 
-def test_a_loop_over_global_memory_stays_as_the_compiler_has_it():
+def test_a_loop_over_global_memory_is_left_to_the_compiler():
     assert "#pragma" not in text(16, "x")
 
 
@@ -154,7 +154,7 @@ def convolved(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("sizes", [(3, 33, 35, 9, 11), (2, 32, 37, 12, 8), (5, 34, 64, 6, 7)])
-def test_a_convolution_of_images_whose_points_are_one_axis_is_the_sum_of_shifted_images(sizes: tuple[int, ...]):
+def test_a_convolution_with_merged_points_is_a_sum_of_shifted_images(sizes: tuple[int, ...]):
     images, features, filters, height, width = sizes
     program = program_of(
         lambda x, w: lax.conv(x, w, (1, 1), "VALID"), f32(images, features, height, width), f32(filters, features, 3, 3)
@@ -200,7 +200,7 @@ def test_a_sum_of_products_from_which_the_result_is_computed_is_not_copied():
     assert "rune_copy" not in render(code, CUDA_C).text
 
 
-def test_a_sum_that_no_group_shares_is_stored_as_it_is():
+def test_a_sum_that_no_group_shares_is_stored_directly():
     lowering = stages(program_of(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 7)), replace(DEVICE, language="cuda"))
 
     assert not any("rune_copy" in render(code, CUDA_C).text for code in lowering.codes.values())

@@ -172,7 +172,7 @@ def test_a_product_of_f32_has_no_units_for_halves():
     assert default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=replace(UNITS, cores=132)).units is None
 
 
-def test_panels_are_fetched_ahead_where_the_device_copies_by_itself():
+def test_panels_are_fetched_ahead_on_devices_with_asynchronous_copies():
     device = replace(UNITS, cores=132, shared_bytes=227 << 10)
     schedule = default(dot(AB), f32(4096, 4096), f32(4096, 4096), device=device)
 

@@ -86,7 +86,7 @@ def test_an_order_puts_other_points_side_by_side(expect):
     )
 
 
-def test_a_sum_in_parts_has_one_loop_and_another_for_what_is_over(expect):
+def test_a_sum_in_parts_has_a_loop_and_one_for_the_remainder(expect):
     kernel = kernel_of(lambda x: ops.reduce_sum(x, axes=(1,)), f32(3, 18))
 
     expect(

@@ -119,7 +119,7 @@ def test_fewer_rows_are_enough_where_they_are_read_by_lines(rows: int, stays: bo
     assert split_scans(program, THREADS).equations != program.equations
 
 
-def test_rows_whose_elements_are_loops_are_cut_as_ever():
+def test_rows_with_loops_in_their_elements_are_still_cut():
     program = program_of(lambda x: along_rows(ops.rem(x, x)), f32(ENOUGH, 2039))
 
     assert str(split_scans(program, LINES)) == str(split_scans(program, THREADS))
@@ -133,7 +133,7 @@ def test_along_another_axis_lines_change_nothing():
 
 
 @pytest.mark.parametrize("shape", [(cost.LONG_SCAN - 1,), (2048, cost.SCAN_POINTS * 2)])
-def test_a_scan_that_is_short_or_has_many_rows_stays(shape: tuple[int, ...]):
+def test_a_scan_that_is_short_or_has_many_rows_is_not_split(shape: tuple[int, ...]):
     program = program_of(cumsum, f32(*shape))
 
     assert split_scans(program, THREADS).equations == program.equations

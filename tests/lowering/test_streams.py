@@ -101,7 +101,7 @@ def test_its_gradient_is_four_kernels_with_memory_of_the_sequence(causal: bool):
     assert result.plan.arena_bytes < 257 * 263 * 4
 
 
-def test_the_gradient_of_grouped_heads_is_no_more():
+def test_the_gradient_of_grouped_heads_takes_no_more_kernels():
     case = Case(1, 33, 65, 4, 2, 8)
 
     assert len(lowered(gradient(), *case.arrays(), case.cotangent()).kernels.steps) <= 4

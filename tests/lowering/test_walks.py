@@ -95,7 +95,7 @@ def test_a_flipped_kernel_is_copied_and_an_image_is_not():
     assert image is program.inputs[0]
 
 
-def test_heads_of_attention_are_read_where_they_lie():
+def test_heads_of_attention_are_read_without_a_copy():
     def scores(q: Any, k: Any) -> Any:  # [B, T, N, H], [B, S, N, H] -> [B, N, T, S]
         return ops.dot_general(q, k, dimension_numbers=(((3,), (3,)), ((0, 2), (0, 2))))
 

@@ -131,7 +131,7 @@ def test_a_tile_of_a_product_with_a_transposed_matrix_is_not_shared():
     assert build_by_default(kernel, GPU).schedule.share is None
 
 
-def test_a_point_in_whose_loops_order_matters_stays_with_one_thread():
+def test_a_point_with_ordered_loops_is_computed_by_one_thread():
     assert threads(code_of(lambda x: ops.cumsum(x, axis=1, reverse=False), [f32(4, 512)])) == []
 
 

@@ -46,7 +46,7 @@ def test_a_scatter_add_of_four_million_takes_four_launches():
     assert run == ["first_marks", "mark_exponents", "sum_integers", "rounded_sums"]
 
 
-def test_a_histogram_reads_no_ones():
+def test_a_histogram_reads_no_array_of_ones():
     assert names(lambda i: rnp.zeros(1 << 20, "int32").at[i].add(1), i32(1 << 22)) == [
         "broadcast",
         "scatter_atomically",
@@ -54,11 +54,11 @@ def test_a_histogram_reads_no_ones():
 
 
 @pytest.mark.parametrize("function", [rnp.argmax, rnp.argmin])
-def test_the_largest_of_what_is_computed_takes_two_launches(function: Any):
+def test_an_argmax_of_a_computed_operand_takes_two_launches(function: Any):
     assert names(lambda x: function(rnp.exp(x) * 2), f32(1 << 24)) == ["extreme_of_tiles"] * 2
 
 
-def test_a_running_sum_of_what_is_computed_takes_three_launches():
+def test_a_running_sum_of_a_computed_operand_takes_three_launches():
     assert len(names(lambda x: rnp.cumsum(rnp.exp(x)), f32(1 << 22))) == len(names(rnp.cumsum, f32(1 << 22))) == 3
 
 

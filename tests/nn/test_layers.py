@@ -146,7 +146,7 @@ def test_a_message_sees_both_ends_and_the_edge():
     same(expected, sums)
 
 
-def test_a_graph_convolution_is_its_dense_formula_and_so_is_its_gradient():
+def test_a_graph_convolution_and_its_gradient_equal_the_dense_formula():
     nodes, weight, bias = numbers(5, 3), numbers(3, 2, seed=1), numbers(2, seed=2)
     dense = adjacency() + np.eye(5, dtype=np.float32)
     root = np.diag(dense.sum(1) ** -0.5).astype(np.float32)

@@ -51,7 +51,7 @@ def test_lanes_of_keys_have_their_own_masks():
     same(np.stack([np.asarray(dropout(X, 0.5, k)) for k in keys]), np.asarray(lanes))
 
 
-def test_without_a_key_every_call_lane_and_layer_has_a_mask_of_its_own():
+def test_without_a_key_every_call_lane_and_layer_has_a_different_mask():
     def layers(x: Any) -> Any:
         return dropout(x, 0.5), dropout(x, 0.5, name="second")
 

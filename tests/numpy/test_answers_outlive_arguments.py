@@ -99,7 +99,7 @@ def is_its_answer(call: Callable[[Any, Any], Any], function: Callable[..., Any],
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_function_without_work_answers_with_an_array_of_its_own(name: str):
+def test_a_function_without_work_returns_a_new_array(name: str):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         passing = [

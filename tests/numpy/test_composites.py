@@ -181,7 +181,7 @@ def test_sizes_after_the_third_compile_nothing():
     assert more.compiles == 0
 
 
-def test_a_large_call_under_transformations_is_that_of_small_ones():
+def test_a_large_call_under_transformations_equals_single_operations():
     x = rnp.asarray(np.linspace(1, 2, LARGE, dtype=np.float32))
 
     slope = np.asarray(rune.grad(lambda x: rnp.sum(rnp.hypot(x, x)))(x))

@@ -57,7 +57,7 @@ def test_an_initial_value_makes_no_total_weak(name: str, rows: int, initial: Any
         assert (total.dtype, total.weak_type) == (dtypes.as_dtype(dtype), False)
 
 
-def test_a_python_scalar_makes_weak_constants_and_an_array_strong_ones():
+def test_python_scalars_make_weak_constants_and_arrays_strong_constants():
     assert rnp.array(1.0).weak_type
     assert rnp.full(2, 1.0).weak_type
     assert not rnp.array([1.0]).weak_type

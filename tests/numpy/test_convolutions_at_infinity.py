@@ -75,7 +75,9 @@ def whole_numbers(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize(("m", "n"), [(1, 7), (7, 1), (5, 9), (16, 16), (33, 8), (100, 31)])
 @pytest.mark.parametrize("mode", MODES)
-def test_sequences_whose_windows_are_many_answer_so_too(m: int, n: int, mode: str, monkeypatch: pytest.MonkeyPatch):
+def test_sequences_with_many_windows_add_only_products_that_overlap(
+    m: int, n: int, mode: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(overlaps, "_LARGEST", 2 * n)
     x, y = whole_numbers(m, n)
     for at, bad in ((0, INF), (n // 2, NAN), (n - 1, -INF)):

@@ -97,7 +97,7 @@ def distance(expected: np.ndarray, actual: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("kind", DTYPES)
-def test_compiled_functions_are_the_eager_ones_on_hard_values(kind: str):
+def test_compiled_functions_equal_eager_functions_on_hard_values(kind: str):
     names = [name for name in NAMES if refusal(name, kind) is None]
     operands_of = {name: arrays(name, kind) for name in names}
 

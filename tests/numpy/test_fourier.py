@@ -95,7 +95,7 @@ def test_the_number_of_equations_grows_with_the_logarithm_of_the_length():
     assert len(set(steps[1:].tolist())) == 1, counts
 
 
-def test_lengths_split_into_radices_whose_product_they_are():
+def test_a_length_is_the_product_of_its_radices():
     for n in range(1, 2000):
         factors = radices(n)
         assert factors is None or np.prod(factors, dtype=int) == n

@@ -52,7 +52,7 @@ def unexcused(case: Case, variants: Variants) -> list[str]:
 
 
 @some(23)
-def test_every_size_gives_the_librarys_value_or_an_error_where_it_has_none(case: Case):
+def test_every_size_gives_the_librarys_value_or_an_error_if_the_library_raises(case: Case):
     assert not unexcused(case, sizes)
 
 
@@ -62,7 +62,7 @@ def test_strided_arguments_give_what_dense_ones_give(case: Case):
 
 
 @some(23)
-def test_every_dtype_gives_the_librarys_value_or_an_error_where_it_has_none(case: Case):
+def test_every_dtype_gives_the_librarys_value_or_an_error_if_the_library_raises(case: Case):
     assert not unexcused(case, of_dtypes)
 
 

@@ -63,7 +63,7 @@ def test_an_array_without_numbers_is_refused_in_either_byte_order():
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_masked_array_is_refused_whose_mask_would_be_lost(way: str):
+def test_a_masked_array_that_would_lose_its_mask_is_refused(way: str):
     with pytest.raises(TypeError, match="cannot take MaskedArray as an array"):
         WAYS[way](np.ma.masked_array(X, X > 3))
 

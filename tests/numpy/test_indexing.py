@@ -320,9 +320,7 @@ def test_writing_along_an_axis_out_of_bounds_follows_its_mode(mode: str | None, 
         ([-6, 1, 2], [6, 7, 8, 3, 4]),
     ],
 )
-def test_put_without_a_mode_clamps_what_is_outside_after_counting_from_the_end_as_jax_does(
-    at: list[int], expected: list[float]
-):
+def test_put_without_a_mode_wraps_negative_positions_once_and_clamps_as_in_jax(at: list[int], expected: list[float]):
     numbers = np.array([6.0, 7.0, 8.0])
 
     assert rnp.put(rnp.arange(5.0), np.array(at), numbers, inplace=False).tolist() == expected

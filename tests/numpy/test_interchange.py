@@ -58,7 +58,7 @@ def test_numpy_reads_an_array_where_it_is(dtype: np.dtype):
 
 
 @pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x[::2, ::-1], lambda x: x[1], lambda x: x[:0]], ids=range(4))
-def test_views_are_lent_as_they_lie(view: Any):
+def test_views_are_exported_with_the_right_values(view: Any):
     same(view(X), np.from_dlpack(view(rnp.asarray(X))))
 
 

@@ -64,7 +64,7 @@ def test_bits_of_words_and_of_what_fills_no_word_are_those_of_numpy(shape: tuple
             np.testing.assert_array_equal(packed, np.packbits(operand, axis, bitorder=order))
 
 
-def test_bits_of_an_array_that_stays_on_its_device_stay_there():
+def test_packed_bits_of_an_array_on_a_device_are_on_that_device():
     truths = rune.device_put(np.ones(LONG, bool), rune.devices()[0])
 
     assert rnp.packbits(truths).device == truths.device
@@ -72,7 +72,7 @@ def test_bits_of_an_array_that_stays_on_its_device_stay_there():
 
 
 @pytest.mark.parametrize("function", [rnp.packbits, rnp.unpackbits])
-def test_long_arrays_are_refused_as_short_ones_are(function):
+def test_long_arrays_are_refused_like_short_arrays(function):
     bits = rnp.zeros(LONG, "uint8")
 
     with pytest.raises(ArgumentError, match="bitorder"):

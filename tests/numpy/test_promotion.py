@@ -181,7 +181,7 @@ def test_a_python_scalar_adapts_to_the_other_array_operand(first: str):
 
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("first", sorted(set(JAX["scalars"]) & set(LATTICE["numpy_scalars"])))
-def test_a_python_scalar_in_a_list_adapts_to_the_numpy_scalar_beside_it(first: str, nested: bool):
+def test_a_python_scalar_takes_the_dtype_of_a_numpy_scalar_in_the_same_list(first: str, nested: bool):
     one = dtypes.FROM_SHORT[first].type(1)
     lists = [[[one], [number]] if nested else [one, number] for number in SCALARS.values()]
 

@@ -110,7 +110,7 @@ def test_the_default_fills_are_those_of_jax():
     assert listed(results) == [[1, 5, 1, 1], [1, 3, 4, 4], [0, 1, 4, 4]]
 
 
-def test_every_axis_has_a_fill_of_its_own():
+def test_each_axis_has_its_own_fill_value():
     mask = array(np.eye(2))
 
     results = rnp.nonzero(mask, size=3, fill_value=(7, 8))

@@ -89,7 +89,7 @@ def test_one_program_is_right_for_every_size(name: str):
 
 
 @pytest.mark.parametrize("index", [slice(None, None, -2), slice(4, 0, -1)], ids=str)
-def test_steps_backwards_whose_start_depends_on_the_size_are_refused(index: slice):
+def test_backward_steps_from_a_start_that_depends_on_the_size_are_refused(index: slice):
     with pytest.raises(ValueError, match=r"index: cannot step by -[12] from .* of n"):
         rune.jit(lambda x: x[index], dims={"n": (2, 16)})(rnp.ones((5, 3)))
 

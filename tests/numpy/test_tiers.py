@@ -177,7 +177,7 @@ def test_kinds_that_are_seldom_called_push_out_no_compiled_one() -> None:
     assert counts.runs == 1
 
 
-def test_a_size_that_values_decide_stays_with_single_operations() -> None:
+def test_a_size_that_depends_on_values_uses_single_operations() -> None:
     x = rnp.array([0, 1, 0, 2])
 
     assert [rnp.where(x)[0].tolist() for _ in range(4)] == [[1, 3]] * 4

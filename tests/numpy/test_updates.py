@@ -263,7 +263,7 @@ def test_sums_and_products_of_bools_are_logical():
 
 
 @pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_complex_elements_are_multiplied_as_often_as_they_are_named(way: Any):
+def test_complex_elements_are_multiplied_once_per_occurrence_of_their_index(way: Any):
     x, at = np.array([1 + 2j, 3 - 1j, 5], np.complex64), np.array([0, 0, 1, 0, 7], np.int32)
     values = np.array([1j, 2 + 1j, 3, -1, 4], np.complex64)
     expected = x.copy()
@@ -278,7 +278,7 @@ def test_complex_elements_are_multiplied_as_often_as_they_are_named(way: Any):
 
 
 @pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_apply_changes_an_element_as_often_as_it_is_named(way: Any):
+def test_apply_changes_an_element_once_per_occurrence_of_its_index(way: Any):
     function = way(lambda x, i: x.at[i].apply(lambda v: v * v))
 
     assert function(rnp.arange(5.0), rnp.array([2, 2, -1, 9, 3, 2])).tolist() == [0, 1, 256, 9, 16]

@@ -45,7 +45,7 @@ def test_a_fraction_does_not_count_in_calls_that_are_often_made():
 
 
 @pytest.mark.parametrize("points", [np.nan, np.inf, -np.inf, "5", None, 2 + 0j])
-def test_what_is_not_a_finite_number_is_no_number_of_points(points: Any):
+def test_a_number_of_points_that_is_not_finite_is_refused(points: Any):
     with pytest.raises(ArgumentError, match=r"bartlett: cannot use .* as a number of points"):
         rnp.bartlett(points)
 

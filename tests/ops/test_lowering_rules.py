@@ -219,7 +219,7 @@ def test_a_reshape_to_the_same_shape_is_the_identity():
     assert reshape_map((6, 4), (6, 4)) == ["i0", "i1"]
 
 
-def test_the_index_of_an_axis_that_stays_is_not_divided_even_where_bounds_do_not_hold_the_others():
+def test_an_unmoved_axis_is_not_divided_even_if_bounds_do_not_limit_the_others():
     a, b, c = dims.symbol("a", 0, 3), dims.symbol("b", -1, 5), dims.symbol("c", 0, 5)
 
     (piece,) = source_of(ops.reshape, (a, b, c), Operand((4, 30)).type, shape=(4, 5, 6)).pieces

@@ -122,7 +122,7 @@ def test_folding_in_a_number_gives_the_key_at_that_position(impl: str, seed: int
     same(words(random.split(key, 10)[position]), words(random.fold_in(key, position)))
 
 
-def test_all_64_bits_of_what_is_folded_in_count():
+def test_all_64_bits_of_a_folded_number_count():
     key = random.key(0)
     keys = {tuple(words(random.fold_in(key, n)).tolist()) for n in (1, 2**32 + 1, 2**63 + 1)}
 
@@ -198,7 +198,7 @@ def test_keys_are_copied_and_pickled():
 # --- keys in transformations ------------------------------------------------------------------
 
 
-def test_a_key_array_is_one_leaf_of_its_own_shape():
+def test_a_key_array_is_a_single_leaf_with_its_shape():
     keys = random.split(random.key(0), (4, 3))
     stack = tree.map(lambda *k: rnp.stack(k), keys[0], keys[1])
 

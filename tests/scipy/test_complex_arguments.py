@@ -73,7 +73,7 @@ def test_a_function_has_scipys_values_on_every_executor(name: str, device: str):
 
 @pytest.mark.parametrize("name", ["gamma", "loggamma", "digamma"])
 @pytest.mark.parametrize("centre", [2, 1, 0, -1, -2, -5])
-def test_values_beside_zeros_and_poles_keep_their_digits(name: str, centre: int):
+def test_values_near_zeros_and_poles_keep_their_digits(name: str, centre: int):
     rng = np.random.default_rng(centre + 9)
     offsets = 10.0 ** rng.uniform(-9, -0.5, 97) * np.exp(2j * np.pi * rng.uniform(size=97))
     # What the sum rounds off is no error of the function: SciPy gets the rounded numbers.
@@ -98,7 +98,7 @@ def test_a_product_with_a_logarithm_has_scipys_values(name: str):
         assert (apart(actual, BINARY[name](x, y)) < 1e-14).all()
 
 
-def test_a_real_operand_beside_a_complex_one_is_complex():
+def test_a_real_operand_with_a_complex_one_becomes_complex():
     np.testing.assert_allclose(special.xlogy(2.0, np.complex64(1 + 2j)), sp.xlogy(2.0, 1 + 2j), rtol=1e-6)
 
 

@@ -114,7 +114,7 @@ def test_a_solution_has_a_second_derivative(name: str):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_each_lane_is_solved_by_itself(name: str):
+def test_each_lane_is_solved_separately(name: str):
     solve, a = SYSTEMS[name]
     many = np.stack([B, 100 * B[::-1], np.zeros(N, np.float32)])
 

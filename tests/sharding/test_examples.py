@@ -46,5 +46,5 @@ def test_processes_train_together_what_one_device_trains_alone():
     assert process.stdout.count(LAST_WORDS["data_parallel"]) == 1, process.stdout + process.stderr
 
 
-def test_an_example_runs_on_the_devices_that_it_is_told():
+def test_an_example_runs_on_the_requested_number_of_devices():
     assert LAST_WORDS["heat"].format(2) in printed("heat", "2", RUNE_CPU_DEVICES="8")

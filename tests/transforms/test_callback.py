@@ -157,7 +157,7 @@ def test_print_prints_the_primal_once_under_a_derivative(device: str, capsys: py
 
 
 @everywhere
-def test_loops_print_every_step_and_branches_what_is_taken(device: str, capsys: pytest.CaptureFixture[str]):
+def test_loops_print_every_step_and_branches_only_the_one_taken(device: str, capsys: pytest.CaptureFixture[str]):
     def step(c: Any, y: Any) -> Any:
         rune.debug.print("step {} {}", c, y)
         return c + y, None

@@ -158,7 +158,7 @@ def test_eager_code_writes_from_within_loops():
     same(np.array([11, 0], "f4"), ref[...])
 
 
-def test_arrays_that_were_read_stay_as_they_are():
+def test_arrays_that_were_read_do_not_change():
     x = rnp.zeros(2)
     ref = new_ref(x)
     before = ref[...]
@@ -194,7 +194,7 @@ def test_an_error_in_a_body_leaves_references_as_they_were():
     assert float(ref[...]) == 1.0
 
 
-def test_a_function_may_write_what_is_not_its_own_as_long_as_nothing_is_traced():
+def test_a_function_may_write_to_outer_references_in_eager_code():
     ref = new_ref(1.0)
 
     gradient = rune.grad(lambda x: ref.set(4.0) or x**2)(3.0)

@@ -420,7 +420,7 @@ def test_other_threads_run_during_a_call():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_computes_by_itself():
+def test_a_forked_child_computes_without_workers():
     executable = BACKEND.record(symbolic())
     x = np.zeros(1 << 20, np.float32)
     executable([x])  # the pool is awake

@@ -69,7 +69,7 @@ def _no_haste(monkeypatch):
 @pytest.mark.parametrize("function", [softmax_of_products, statistics, recurrence, solution, spectrum, functions])
 @pytest.mark.parametrize("shape", [(1, 1), (37, 41), (129, 127)], ids=str)
 @pytest.mark.parametrize("numbers", [X, HARD], ids=["numbers", "hard numbers"])
-def test_a_draft_gives_the_bits_of_the_code_that_stays(
+def test_a_draft_gives_the_bits_of_the_final_code(
     function: Callable[..., object], numbers: np.ndarray, shape: tuple[int, int]
 ):
     x = np.resize(numbers, shape)
@@ -110,7 +110,7 @@ def test_code_is_made_with_effort_when_native_code_is_to_make_the_calls():
     assert efforts == [conventions.HURRY, conventions.EFFORT, conventions.EFFORT]
 
 
-def test_a_draft_whose_better_code_would_take_long_makes_many_calls_before_that(monkeypatch):
+def test_a_draft_is_kept_longer_if_the_final_code_compiles_slowly(monkeypatch):
     f, x = rune.jit(lambda x: [rnp.sin(x) + 1, x.sum()]), rnp.asarray(X)
     monkeypatch.setattr(conventions, "BYTE", 1.0)
 
@@ -173,13 +173,13 @@ def test_work_of_open_sizes_is_compiled_with_effort_at_once():
     assert not executable.is_draft
 
 
-def test_a_recorded_plan_has_the_code_that_stays():
+def test_a_recorded_plan_has_the_final_code():
     executable = device_for(None).backend.record(draft_of(rnp.sin, X).plan)
 
     assert executable.code.effort == conventions.EFFORT  # type: ignore[attr-defined]
 
 
-def test_without_memory_for_better_code_the_draft_stays_and_answers(monkeypatch):
+def test_without_memory_for_the_final_code_the_draft_is_kept(monkeypatch):
     executable = draft_of(rnp.cos, X)
 
     def refuse(*_: object) -> None:
@@ -213,7 +213,7 @@ def test_threads_may_call_while_the_code_is_replaced():
     assert answers == [True] * 200
 
 
-def test_a_call_that_began_with_a_draft_has_an_arena_that_is_large_enough_for_the_code_that_stays(monkeypatch):
+def test_a_call_that_began_with_a_draft_has_an_arena_for_the_final_code(monkeypatch):
     """An earlier process may have stored a draft of a plan that is lowered differently now."""
     executable, place_behind, new_arena = draft_of(recurrence, X), plan.behind, DraftExecutable.new_arena
     reference, sizes = bits(executable([X])[0]), []
@@ -313,7 +313,7 @@ def test_a_loop_that_data_end_inside_one_of_its_kind_gives_up_too():
     assert [y for _, y in answers] == [expected_power(n * (n + 1) // 2, START).tolist() for n in (0, 1, 7, 40, 3001)]
 
 
-def test_a_plan_whose_draft_would_never_run_has_none():
+def test_a_plan_has_no_draft_that_would_never_run():
     program = rune.make_program(partial(powers_in_turn, 3))(rnp.int32(7), rnp.asarray(START))
     executable, x = compiled(program, device_for(None), (1,)), START.copy()
 
@@ -463,7 +463,7 @@ def test_a_draft_takes_the_arrays_that_its_plan_was_made_for_and_no_others():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_eager_decomposition_is_a_draft_with_the_bits_of_the_code_that_stays(dtype: type, monkeypatch):
+def test_a_draft_of_an_eager_decomposition_gives_the_bits_of_the_final_code(dtype: type, monkeypatch):
     matrix = np.resize(X, (41, 41)).astype(dtype)
     matrix += matrix.T
     renew(monkeypatch, symmetric, "_eager")
@@ -478,7 +478,7 @@ def test_an_eager_decomposition_is_a_draft_with_the_bits_of_the_code_that_stays(
         assert_same_bits(before, after)
 
 
-def test_without_memory_for_better_code_an_eager_decomposition_goes_on_as_a_draft(monkeypatch):
+def test_without_memory_for_the_final_code_an_eager_decomposition_keeps_its_draft(monkeypatch):
     renew(monkeypatch, symmetric, "_eager", "_entry", "code")
     matrix = np.diag(np.arange(5, dtype=np.float32))
     symmetric.decomposed(matrix, lower=True, vectors=False)

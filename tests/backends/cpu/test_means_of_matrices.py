@@ -69,7 +69,7 @@ def test_means_of_hard_numbers_have_numpys_bits(value: float, other: float):
     assert equal_bits(np.nan_to_num(result), np.nan_to_num(expected))
 
 
-def test_views_are_read_where_their_elements_lie():
+def test_views_are_read_without_a_copy():
     x = matrices((3, 80, 80), "float32")
 
     for view in (x[:, ::-2, ::2], x[1, 40:, 40:], x[2].T, np.broadcast_to(x[0, :, :1], (2, 80, 80))):
@@ -104,7 +104,7 @@ def test_small_matrices_are_symmetrised_by_numpy():
     assert equal_bits(np.asarray(symmetrised(rnp.asarray(x))), of_numpy(x))
 
 
-def test_the_mean_of_a_matrix_that_stays_on_its_device_stays_there():
+def test_the_mean_of_a_matrix_on_a_device_is_on_that_device():
     x = rune.device_put(matrices((64, 64), "float32"), rune.devices()[0])
 
     assert symmetrised(x).device == x.device

@@ -174,7 +174,7 @@ def test_real_transforms_halve_only_the_last_axis(axes: tuple[int, ...], dtype: 
 @pytest.mark.parametrize(
     "view", [lambda x: x[::2], lambda x: x[:, ::-1], lambda x: x.T], ids=["rows", "back", "turned"]
 )
-def test_arrays_that_do_not_lie_in_order_are_copied_first(view: Any):
+def test_arrays_that_are_not_in_c_order_are_copied_first(view: Any):
     x = view(real((640, 512), np.complex64))
 
     assert distance(rnp.fft.rfft2(exact(x)), np.fft.rfft2(x.astype(np.float64))) < 6e-7

@@ -151,7 +151,7 @@ def test_waiting_in_the_middle_of_a_run_ends_too(parts: Parts):
         f(X)
 
 
-def test_a_program_that_fails_on_one_device_leaves_the_communicators_as_they_are(parts: Parts):
+def test_a_program_that_fails_on_one_device_keeps_the_communicators(parts: Parts):
     def body(v: Any) -> Any:
         return lax.cond(lax.axis_index("a") == 1, lambda y: y, lambda y: lax.psum(y, "a"), lax.psum(v, "a"))
 

@@ -219,7 +219,7 @@ def test_a_program_without_collectives_is_one_graph_for_each_device(
 # --- which way --------------------------------------------------------------------------------
 
 
-def test_extremes_of_floats_keep_nan_by_way_of_the_host_and_the_rest_goes_on_the_streams(
+def test_extremes_of_floats_use_the_host_to_keep_nan_and_other_collectives_the_streams(
     nccl: FakeNccl, devices: list[Device]
 ):
     x = DRAW.normal(size=(4, 3)).astype("f")

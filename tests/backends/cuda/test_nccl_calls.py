@@ -36,7 +36,7 @@ def test_a_complex_sum_is_one_of_twice_as_many_floats():
     assert part(call("psum"), 3, dtype=dtypes.c64) == Part((AllReduce(6, DataType.FLOAT32, Operation.SUM),))
 
 
-def test_signed_sums_are_unsigned_ones_and_extremes_keep_the_sign():
+def test_signed_sums_use_unsigned_types_and_extremes_signed_types():
     assert part(call("psum"), 3, dtype=dtypes.i32).calls == (AllReduce(3, DataType.UINT32, Operation.SUM),)
     assert part(call("pmax"), 3, dtype=dtypes.i32).calls == (AllReduce(3, DataType.INT32, Operation.MAX),)
 

@@ -199,7 +199,7 @@ print(rune.work_stats("cpu:0").in_flight)
 
 
 @pytest.mark.skipif(not pulse.is_available(), reason="this system has no such clock")
-def test_a_running_loop_hears_an_interrupt_and_its_function_works_on():
+def test_an_interrupt_ends_a_loop_and_its_function_still_works():
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", LOOP], cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S
     )

@@ -232,7 +232,7 @@ def test_out_of_memory_names_the_largest_live_buffers_what_made_them_and_the_lin
     assert listing == (f"f32[128,128] of second ({TRACED_BYTES} B, test_pool.py:{number}), f32[256] of first (1024 B))")
 
 
-def test_the_peak_is_the_most_that_lived_at_once_and_can_be_counted_anew():
+def test_the_peak_is_the_most_live_memory_and_can_be_reset():
     pool = Driver().pool()
     blocks = [pool.take(1024) for _ in range(3)]
     del blocks[1:]

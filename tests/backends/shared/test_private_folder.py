@@ -192,7 +192,7 @@ def test_a_directory_that_is_created_is_readable_by_its_user_only(tmp_path: Path
     assert (tmp_path / "one" / "two").stat().st_mode & 0o777 == 0o700
 
 
-def test_no_descriptor_stays_open(cache: DiskCache):
+def test_no_file_descriptor_is_leaked(cache: DiskCache):
     before = set(os.listdir("/dev/fd"))
     for _ in range(3):
         cache.load(KEY)

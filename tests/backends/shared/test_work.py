@@ -54,7 +54,7 @@ def test_both_totals_only_grow_while_calls_are_pending(device: str):
 
 
 @on_each_executor
-def test_a_call_that_fails_is_not_in_flight_for_ever(device: str):
+def test_a_failed_call_does_not_remain_in_flight(device: str):
     def fail(x: Any) -> Any:
         raise ValueError("the callback fails")
 

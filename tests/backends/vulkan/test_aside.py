@@ -332,7 +332,7 @@ def test_a_copy_that_fails_halfway_frees_its_memory_after_the_pending_commands(
         same(np.ones_like(x), late.backend.copy_out(ones, ones.type))
 
 
-def test_a_device_that_is_lost_in_a_copy_is_an_error_and_opened_anew():
+def test_a_device_that_is_lost_in_a_copy_raises_an_error_and_is_reopened():
     with two_queues() as late:
         _, join = late.backend.copy_in_aside(X)
         device = late.device

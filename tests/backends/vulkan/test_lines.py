@@ -89,7 +89,7 @@ def test_a_row_in_its_arguments_memory():
     near(norm(x.astype(float)), np.asarray(result), relative=2e-5, absolute=1e-5, why="sums of f32")
 
 
-def test_rows_beside_others_that_all_of_them_share():
+def test_rows_combined_with_rows_that_all_of_them_share():
     x, scale = drawn(6, 256), drawn(1, 256)[0]
 
     result = on_device(lambda x, scale: (x * scale).sum(1)[:, None] * scale, x, scale)
@@ -138,7 +138,9 @@ def test_transpositions_of_columns_that_threads_share_and_of_others(shape: tuple
 
 @pytest.mark.parametrize("axes", [(0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
 @pytest.mark.parametrize("shape", [(16, 24, 32), (32, 64, 8), (7, 16, 40)])
-def test_transpositions_of_three_axes_beside_an_array_that_is_not_turned(shape: tuple[int, ...], axes: tuple[int, ...]):
+def test_transpositions_of_three_axes_combined_with_an_untransposed_array(
+    shape: tuple[int, ...], axes: tuple[int, ...]
+):
     x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     y = x.transpose(axes)[::-1].copy()
 

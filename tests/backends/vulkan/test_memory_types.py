@@ -131,7 +131,7 @@ def test_calls_after_each_other_have_their_own_arguments_in_a_copied_table():
 @pytest.mark.parametrize(
     ("name", "is_copied"), [("many steps", True), ("branches in steps", True), ("many steps of a while", False)]
 )
-def test_a_table_that_the_host_reads_stays_where_it_can(name: str, is_copied: bool):
+def test_a_table_that_the_host_reads_is_copied_only_if_necessary(name: str, is_copied: bool):
     _, plan, arrays = lowered(name)
     with opened("apart") as backend:
         executable = backend.record(plan)

@@ -108,7 +108,7 @@ def device(request) -> Iterator[vulkan.VulkanBackend]:
 
 
 @pytest.mark.parametrize("name", one_in(2, list(CASES)))
-def test_a_loop_or_branch_means_what_the_oracle_says(device, name):
+def test_a_loop_or_branch_agrees_with_the_oracle(device, name):
     program, plan, args = lowered(name)
 
     results = run(device, plan, *args)

@@ -344,7 +344,7 @@ def test_an_unawaited_read_frees_its_memory():
     assert after.raw_allocations - before.raw_allocations <= 2
 
 
-def test_a_read_whose_wait_is_interrupted_frees_its_memory(monkeypatch: pytest.MonkeyPatch):
+def test_an_interrupted_read_frees_its_memory(monkeypatch: pytest.MonkeyPatch):
     backend: Any = rune.backends.device_named("wgpu").backend
     x = rune.device_put(np.ones(1000, np.float32), "wgpu")
     np.asarray(x)

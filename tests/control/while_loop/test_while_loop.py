@@ -117,7 +117,7 @@ def by_hand(lower: int, upper: int, x: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bounds", [(0, 4), (-2, 3), (5, 3), (2, 2), (np.int8(1), 3)])
-def test_python_bounds_and_traced_ones_give_the_same(bounds: Any):
+def test_python_bounds_and_traced_bounds_give_the_same_result(bounds: Any):
     lower, upper = bounds
     expected = by_hand(int(lower), int(upper), 1.0)
 

@@ -132,7 +132,7 @@ def test_a_function_that_is_called_gives_the_bits_of_one_written_out(name, on, m
     assert results[0] == results[1]
 
 
-def test_a_kernel_calls_the_functions_of_which_it_would_have_many_copies():
+def test_a_kernel_calls_functions_that_would_be_inlined_many_times():
     few, many = (render(sums_of("sin", uses), MACHINES["wide"]).text for uses in (3, 40))
 
     assert "@math.sin" not in few

@@ -178,7 +178,7 @@ def test_a_thread_reads_the_piece_of_its_row():
     assert text.count("UMod ") == 1
 
 
-def test_two_neighbours_every_thread_reads_by_itself():
+def test_every_thread_reads_two_neighbours_separately():
     assert alike(product(16, rounds=2)) == []
 
 
@@ -214,7 +214,7 @@ def test_threads_that_have_parted_read_by_themselves():
     assert module(product(16, extra=inside), EIGHT).count("GroupNonUniformShuffle ") == 16
 
 
-def test_threads_whose_rounds_differ_read_by_themselves():
+def test_threads_in_different_iterations_read_separately():
     inside = """for k in j + 1 serial {
       b0: f32 = x[4*k] b1: f32 = x[4*k + 1] b2: f32 = x[4*k + 2] b3: f32 = x[4*k + 3]
       s add= (b0 * b3) + (b1 * b2)

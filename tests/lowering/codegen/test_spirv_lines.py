@@ -180,7 +180,7 @@ def test_few_columns_and_elements_at_unknown_distances_are_read_by_each_thread(t
 
 
 @pytest.mark.parametrize("text", [columns(15), columns(16, rows=60)])
-def test_points_that_read_few_lines_or_are_no_whole_subgroups_have_none(text: str):
+def test_points_with_few_lines_or_partial_subgroups_do_not_share_reads(text: str):
     assert "Load f32x4" not in module(text)
 
 

@@ -276,7 +276,7 @@ def test_a_processor_walks_rows_faster_than_columns():
     assert summed("4096*i + k") < summed("2*i + 8192*(k // 2) + k % 2")
 
 
-def test_loops_whose_rounds_are_in_order_are_read_element_by_element():
+def test_ordered_loops_are_read_element_by_element():
     # Along j neighbours are one vector; along i each is a request of its own.
     code = kernel("for i in 64 grid { for j in 1024 grid { store y[1024*i + j] = x[1024*i + j] } }", M16_IN_AND_OUT)
     processor = target("llvm", 2, 32)

@@ -54,7 +54,7 @@ def test_a_transposition_in_squares_reads_each_line_about_once():
     assert cost(transposed("lanes(i0)"), PROCESSOR).bytes_through["L2"] > 5 * BOTH_ARRAYS
 
 
-def test_another_compiler_of_a_processor_knows_no_squares():
+def test_other_compilers_for_processors_do_not_use_squares():
     opencl = target("opencl", 1, 64)
 
     assert cost(transposed("plain"), opencl, record_of(PROCESSOR)).bytes_through["L2"] > 5 * BOTH_ARRAYS

@@ -92,7 +92,7 @@ def test_opencl_calls_its_functions_of_words():
     assert "atomic_max(&y[0], 2u);" in render(parse(changing("u32", "max", "2_u32")), OPENCL_C).text
 
 
-def test_wgsl_makes_what_is_changed_atomically_of_atomic_words():
+def test_wgsl_declares_atomically_updated_buffers_as_atomic_words():
     text = render_wgsl(parse(COUNTS)).text
 
     assert "var<workgroup> table: array<atomic<i32>, 4>;" in text

@@ -99,7 +99,7 @@ def test_four_grid_axes_move_the_data():
     same(np.transpose(x).copy(), run("four_axes", [x], np.empty((5, 4, 3, 2))))
 
 
-def test_a_loop_whose_extent_varies_with_an_outer_one():
+def test_a_loop_with_an_extent_that_depends_on_an_outer_loop():
     text = """
     code f(y: write i32[6]) {
       for i in 6 grid {

@@ -75,7 +75,7 @@ def test_four_rounds_are_one_where_nothing_is_a_pair():
     assert extents(JOIN.run(rows("64", "64", "s add= x[i + 8*j]"))) == [16]
 
 
-def test_four_rounds_are_one_where_neighbours_lie_in_a_threads_own_memory():
+def test_four_iterations_are_joined_if_neighbours_are_in_thread_memory():
     code = parse(
         """code f(y: write f32[8]) {
           for i in 8 grid {

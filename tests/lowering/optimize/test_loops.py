@@ -91,7 +91,7 @@ def test_a_row_of_a_few_elements_becomes_scalars(expect):
         "alloc row: f32[2] local\n store row[0] = x[7]\n store y[0] = row[0]",  # written in part
     ],
 )
-def test_a_row_that_scalars_cannot_stand_for_stays(body: str):
+def test_a_row_that_scalars_cannot_replace_is_not_changed(body: str):
     assert "alloc row" in after(short_rows.PASS, body)
 
 

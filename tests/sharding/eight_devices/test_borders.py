@@ -190,7 +190,7 @@ def test_results_along_two_axes_are_those_of_numpy(number: int, shape: tuple[int
     require_numpy(in_turn([*ALONG_TWO_AXES.values()], number, 4), u, split(u, GRID, spec), shape[0])
 
 
-def test_an_axis_beside_one_that_several_mesh_axes_split_has_borders():
+def test_borders_work_next_to_an_axis_that_several_mesh_axes_split():
     u = numbers(8, 12)
     functions = [ALONG_TWO_AXES[name] for name in ("laplacian", "rolled", "corners", "sums")]
 
@@ -428,7 +428,7 @@ def test_an_array_is_gathered_if_a_device_would_have_much_more_than_its_share():
 
 
 @pytest.mark.parametrize("setting", ["check_nans", "check_infs"])
-def test_elements_outside_of_an_axis_are_no_fault(setting: str):
+def test_elements_outside_an_axis_are_not_faults(setting: str):
     x = np.arange(40, dtype="f")
     x[39] = 0
 
@@ -438,6 +438,6 @@ def test_elements_outside_of_an_axis_are_no_fault(setting: str):
         np.testing.assert_allclose(np.asarray(results), np.pad(x[2:] / x[1:-1] - 1, 1), rtol=1e-6)
 
 
-def test_a_fault_beside_a_border_is_reported():
+def test_a_fault_next_to_a_border_is_reported():
     with rune.configure(check_infs=True), pytest.raises(rune.errors.NaNError, match="div: found infinity"):
         rune.jit(lambda x: rnp.pad(x[1:] / x[:-1], (1, 0)))(split(np.arange(40, dtype="f")))

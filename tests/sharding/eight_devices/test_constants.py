@@ -69,7 +69,7 @@ def test_a_constant_follows_to_the_mesh_of_the_function():
     np.testing.assert_array_equal(np.asarray(rune.jit(on_mesh)(X.reshape(4, 3))), expected)
 
 
-def test_arguments_on_different_devices_are_refused_beside_a_constant():
+def test_arguments_on_different_devices_are_refused_despite_a_constant():
     table = rune.device_put(TABLE, PLACES["another"])
     x, y = rune.device_put(X, PLACES["a device"]), rune.device_put(X, PLACES["a mesh of others"])
 

@@ -238,7 +238,7 @@ def test_calls_of_python_among_collectives_still_work():
     np.testing.assert_array_equal(on_devices(body)(np.ones(8, "f")), np.full(8, 128.0))
 
 
-def test_a_forked_child_runs_programs_on_threads_of_its_own():
+def test_a_forked_child_runs_programs_on_new_threads():
     f = on_devices(lambda v: lax.psum(v, "a"))
     x = DRAW.normal(size=LARGE).astype("f")
     expected = np.asarray(f(x))

@@ -77,7 +77,7 @@ def test_a_device_that_still_reads_a_message_is_not_overtaken():
     assert addresses(x) == blocks
 
 
-def test_a_step_of_descent_whose_weights_are_donated_learns_what_it_learns_without():
+def test_a_training_step_with_donated_weights_gives_the_same_weights():
     def step(w: Any, x: Any) -> Any:
         return w - 0.1 * rune.grad(lambda w: (rnp.tanh(x @ w) ** 2).sum())(w)
 

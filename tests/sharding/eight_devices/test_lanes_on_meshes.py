@@ -47,7 +47,7 @@ def squares(row: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [laid_out(P("b")), repeated, until, squares, rune.jit(laid_out(P("b")))])
-def test_lanes_of_a_constraint_stay_as_they_are_split(function: Callable[..., Any]):
+def test_lanes_of_a_constraint_keep_their_layout(function: Callable[..., Any]):
     for lanes in (rune.vmap(function), rune.jit(rune.vmap(function))):
         assert partitioned_traffic(lanes, GRID, [P("a", "b")], [P("a", "b")], X) == {}
         assert lanes(put(P("a", "b"))).sharding.spec == P("a", "b")
@@ -71,7 +71,7 @@ def test_lanes_that_an_axis_of_the_constraint_splits_are_joined():
     ],
     ids=str,
 )
-def test_what_a_constraint_leaves_open_stays_as_it_is_split(spec: P, result: P):
+def test_unconstrained_axes_keep_their_layout(spec: P, result: P):
     for function in (laid_out(spec), rune.jit(laid_out(spec))):
         array = function(put(P("a", "b")))
 
@@ -107,7 +107,7 @@ def test_lanes_of_control_flow_and_derivatives_are_split_by_the_axes_that_vmap_n
         np.testing.assert_allclose(np.asarray(array), 2 * X, rtol=1e-6)
 
 
-def test_lanes_of_what_is_not_laid_out_are_not_split():
+def test_lanes_of_unconstrained_values_are_not_split():
     array = rune.jit(rune.vmap(lambda row: row * 2, spmd_axis_name="a"))(X)
 
     assert array.sharding.device_set == rnp.ones(1).sharding.device_set
@@ -130,7 +130,7 @@ def test_lanes_of_a_shard_map_are_split_by_the_axes_that_vmap_names(axis_names: 
         np.testing.assert_allclose(np.asarray(array), 2 * X + X.sum(1, keepdims=True), rtol=1e-5)
 
 
-def test_lanes_of_a_shard_map_whose_body_names_them_are_not_split():
+def test_lanes_that_the_body_of_a_shard_map_names_are_not_split():
     def body(row: Any) -> Any:
         return row - lax.pmean(row, "lanes")
 

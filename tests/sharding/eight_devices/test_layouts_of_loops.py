@@ -114,7 +114,7 @@ def mesh_of(name: str) -> Any:
 
 @settings(max_examples=20 if IS_WHOLE else 3, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=3), st.sampled_from(LAYOUTS), st.integers(0, 3))
-def test_loops_of_sharded_arrays_compute_what_those_of_whole_ones_do(names: list[str], layout: Any, out: int):
+def test_loops_of_sharded_arrays_equal_those_of_unsharded_arrays(names: list[str], layout: Any, out: int):
     mesh, specs = mesh_of(layout[0]), MESHES[layout[0]][2]
     x = numbers(8, 8)
 
@@ -165,7 +165,7 @@ def test_a_loop_of_integers_is_equal_to_the_last():
     np.testing.assert_array_equal(rune.jit(squares)(x_on_devices), np.array(rows))
 
 
-def test_the_last_carry_of_a_scan_stays_cut():
+def test_the_last_carry_of_a_scan_stays_split():
     mesh = make_mesh((4, 2), ("a", "b"))
     x_on_devices = rune.device_put(numbers(8, 6), NamedSharding(mesh, P("a")))
     last, rows = rune.jit(lambda x: lax.scan(lambda c, _: (rnp.tanh(c), c), x, None, length=3))(x_on_devices)

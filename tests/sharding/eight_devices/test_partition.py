@@ -172,7 +172,7 @@ SPECS = [P(), P("a"), P("b"), P(None, "a"), P("a", "b"), P("b", "a"), P(("a", "b
 
 @settings(max_examples=30 if IS_WHOLE else 3, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5), st.sampled_from(SPECS), st.sampled_from(SPECS))
-def test_a_program_of_sharded_arrays_computes_what_it_computes_of_whole_ones(names: list[str], spec: P, out: P):
+def test_a_program_of_sharded_arrays_equals_that_of_unsharded_arrays(names: list[str], spec: P, out: P):
     mesh = make_mesh((4, 2), ("a", "b"))
     x = numbers(8, 8)
 

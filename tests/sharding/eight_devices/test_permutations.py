@@ -77,7 +77,7 @@ def test_lanes_of_vmap_and_devices_are_permuted_together():
     np.testing.assert_array_equal(np.asarray(rune.jit(function)(X)), received(X, RING))
 
 
-def test_in_a_loop_what_is_permuted_is_permuted_again():
+def test_ppermute_in_a_loop_permutes_in_every_step():
     def body(x: Any) -> Any:
         return lax.fori_loop(0, 3, lambda _, x: lax.ppermute(x, NAMES[0], RING) * 2, x)
 

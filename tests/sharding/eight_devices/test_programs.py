@@ -60,7 +60,7 @@ def test_a_program_on_a_mesh_computes_what_jax_computes(name: str):
 
 
 @pytest.mark.parametrize("name", [n for n in TRIED if f"{n} 0" in WITH_CHECK])
-def test_a_program_whose_types_say_how_values_vary_computes_what_jax_computes(name: str):
+def test_a_program_with_varying_types_gives_the_results_of_jax(name: str):
     require_same(PROGRAMS[name], True, name, WITH_CHECK)
 
 

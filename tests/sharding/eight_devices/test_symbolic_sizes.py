@@ -130,7 +130,7 @@ def test_a_donated_array_of_a_declared_size_lends_its_blocks():
         np.testing.assert_allclose(x, batch(rows) + 2, rtol=1e-6)
 
 
-def test_explain_states_what_is_sent_in_terms_of_the_sizes():
+def test_explain_states_bytes_in_terms_of_symbolic_sizes():
     f = rune.jit(lambda x: rnp.sort(x, axis=0), dims={"n": (1, 100)}, in_dims="4*n,_")
     explanation = rune.explain(f)(rune.device_put(batch(8), ROWS))
 

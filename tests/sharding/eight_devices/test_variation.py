@@ -136,7 +136,7 @@ def test_a_branch_that_each_device_chooses_sums_cotangents_after_it():
     require_gradient(lambda w, x: lax.cond(x[0, 0] > 0, lambda: (x @ w).sum(), lambda: (w**2).sum()))
 
 
-def test_a_loop_whose_steps_differ_between_devices_sums_cotangents_after_it():
+def test_cotangents_of_a_loop_with_unequal_steps_are_summed_after_it():
     def loss(w: Any, x: Any) -> Any:
         steps = lambda s: s[0] < 3 + 4 * x[0, 0]  # noqa: E731
         return lax.while_loop(steps, lambda s: (s[0] + 1, rnp.tanh(s[1] * w + x[1])), (0.0, x[0]))[1].sum()

@@ -157,7 +157,7 @@ def test_a_policy_sees_into_jitted_functions():
     assert residuals(function, X, W) == ["f32[4,5]", "f32[5,6]", "f32[4,6]"]
 
 
-def test_batched_dots_are_not_plain_ones():
+def test_batched_dots_differ_from_plain_dots():
     batch = array(np.ones((3, 4, 5), np.float32))
     lanes = rune.vmap(lambda x, w: rnp.sin(x @ w).sum(), in_axes=(0, None))
     both = rune.vmap(lambda x, w: rnp.sin(x @ w).sum())

@@ -66,7 +66,7 @@ def test_a_number_that_is_masked_out_is_named_with_how_to_make_none():
     assert error.value.hint.startswith("no result has one; ")
 
 
-def test_the_masked_form_that_the_hint_shows_has_no_such_number_nor_has_its_derivative():
+def test_the_masked_form_in_the_hint_and_its_derivative_have_no_nan():
     def f(x: Any) -> Any:
         return rnp.sum(rnp.where(x > 0, rnp.sqrt(rnp.where(x > 0, x, 1)), 0))
 

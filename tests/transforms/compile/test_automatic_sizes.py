@@ -245,7 +245,7 @@ def test_an_axis_that_cannot_be_symbolic_leaves_the_others_so():
     assert "cannot make axis 1 of argument[0] of function symbolic" in message
 
 
-def test_axes_of_which_one_reason_speaks_are_given_up_together():
+def test_axes_with_the_same_reason_are_made_exact_together():
     def function(x: Any, y: Any, z: Any) -> Any:
         return x.reshape(y.shape) if x.shape == y.shape else z * (2 if y.shape[0] % 2 else 3)
 

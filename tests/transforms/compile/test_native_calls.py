@@ -43,7 +43,7 @@ def test_a_kind_of_call_is_native_from_the_third_on(kind: str):
 
 
 @kinds
-def test_native_calls_answer_as_general_ones(kind: str, monkeypatch: pytest.MonkeyPatch):
+def test_native_calls_return_the_results_of_general_calls(kind: str, monkeypatch: pytest.MonkeyPatch):
     function, args, kwargs, options = KINDS[kind]
     monkeypatch.setattr(jit, "NATIVE_CALLS", 0)
     general = warm(rune.jit(function, **options), *args, **kwargs)(*args, **kwargs)
@@ -56,7 +56,7 @@ def test_native_calls_answer_as_general_ones(kind: str, monkeypatch: pytest.Monk
     same(leaves_of(general), leaves_of(native))
 
 
-def test_functions_whose_calls_are_native_leave_others_as_they_were():
+def test_functions_with_native_calls_do_not_affect_other_functions():
     method = jit.Jitted.__call__
     f, other = rune.jit(lambda x: x + 1.0), rune.jit(lambda x: x - 1.0)
     for _ in range(3):
@@ -66,7 +66,7 @@ def test_functions_whose_calls_are_native_leave_others_as_they_were():
     assert jit.Jitted.__call__ is method is type(other).__call__
 
 
-def test_arguments_are_read_anew_in_every_call():
+def test_arguments_are_read_again_in_every_call():
     f = warm(rune.jit(lambda p, s: {k: v * s for k, v in p.items()}), {"a": X, "b": Y}, 2.0)
 
     for k in range(5):

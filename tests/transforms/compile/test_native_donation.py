@@ -93,7 +93,7 @@ def test_donating_calls_answer_as_others(kind: str):
         assert all(x.is_deleted() for x in tree.leaves((own_args, own_kwargs)) if isinstance(x, Array))
 
 
-def test_an_update_of_nine_arguments_stays_in_the_memory_that_it_began_with():
+def test_an_update_of_nine_arguments_reuses_their_memory():
     def update(params: Any, momenta: Any, grads: Any, count: Any) -> Any:
         momenta = tree.map(lambda m, g: 0.9 * m + g, momenta, grads)
         return tree.map(lambda p, m: p - 0.1 * m, params, momenta), momenta, count + 1
@@ -271,7 +271,7 @@ def collecting_at_every_chance() -> Iterator[None]:
     [lambda x: x[:3] + 1.0, lambda x: x.astype("f8"), lambda x: x > 2, lambda x: rnp.sum(x), lambda x: ()],
     ids=["another shape", "a wider dtype", "a narrower dtype", "rank 0", "nothing"],
 )
-def test_a_donated_argument_whose_memory_cannot_be_reused_is_deleted_all_the_same(function: Callable[[Any], Any]):
+def test_a_donated_argument_is_deleted_even_if_its_memory_cannot_be_reused(function: Callable[[Any], Any]):
     f, x, host = warmed(function, lambda: (fresh(),), donate_argnums=0), fresh(), np.arange(7, dtype=np.float32)
 
     outs = f(x)

@@ -104,7 +104,7 @@ def test_an_error_other_than_out_of_memory_is_raised_unchanged(monkeypatch: pyte
         f(x)
 
 
-def test_a_tree_whose_class_refuses_to_unflatten_raises_its_error():
+def test_an_error_in_the_unflatten_function_of_a_class_is_raised():
     refusing = [False]
 
     class Picky:
@@ -242,7 +242,7 @@ def test_an_error_while_keys_are_compared_is_left_to_the_general_way():
         f({"x": {"a": X, Refusing(): X}})
 
 
-def test_long_plans_let_other_threads_run_and_short_ones_do_not_stop_for_it():
+def test_long_plans_release_the_interpreter_and_short_plans_keep_it():
     short = warm(rune.jit(lambda a: a + 1.0), X)
     long = warm(rune.jit(lambda a: a @ a), array(np.ones((300, 300), np.float32)))
 

@@ -112,7 +112,7 @@ def test_a_move_to_where_a_value_already_is_costs_nothing():
     assert [type(s) for s in steps] == [Segment]
 
 
-def test_a_nested_jit_with_a_move_is_opened_and_one_without_stays():
+def test_a_nested_jit_is_inlined_only_if_it_moves_values():
     inner = rune.jit(lambda x: rnp.sin(x) * 2.0)
 
     def f(x: Any) -> Any:

@@ -110,7 +110,7 @@ def test_device_put_takes_a_device_as_well_as_its_name():
     assert where(rune.device_put(HOST, device_named(OTHER))) == (OTHER, True)
 
 
-def test_device_put_without_a_device_leaves_arrays_as_they_are():
+def test_device_put_without_a_device_does_not_move_arrays():
     x, y = free(), remote_array()
 
     arrays = rune.device_put([x, y])

@@ -84,7 +84,7 @@ def test_a_callable_object_is_a_function():
     assert rune.jit(Scale(3.0))(2.0) == 6
 
 
-def test_an_object_that_cannot_be_a_key_is_traced_anew():
+def test_an_unhashable_object_is_traced_again():
     class Odd(Scale):
         __hash__ = None  # type: ignore[assignment]
         __slots__ = ()
@@ -161,7 +161,7 @@ def test_the_byte_count_returns_to_its_initial_value():
 # --- the bound --------------------------------------------------------------------------------
 
 
-def test_static_values_without_end_are_bounded_and_evicted_ones_compile_again():
+def test_unlimited_static_values_are_evicted_and_compile_again():
     f = rune.jit(double, static_argnums=1)
     limit = traces.compiled_bytes() + (4 << 20)
     with rune.configure(compiled_bytes=limit), rune.counting() as counts:
@@ -189,7 +189,7 @@ def test_a_trace_in_constant_use_is_not_evicted():
     assert counts.traces == 0
 
 
-def test_a_program_that_is_evicted_while_others_call_it_stays_right():
+def test_a_program_that_is_evicted_during_a_call_gives_right_results():
     f = rune.jit(double, static_argnums=1)
     wrong, errors = [], []
 

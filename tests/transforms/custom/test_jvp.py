@@ -139,7 +139,7 @@ def test_one_rule_per_argument_may_be_none():
     assert float(rune.grad(function, argnums=1)(2.0, 3.0)) == 0.0
 
 
-def test_trees_of_arguments_and_results_reach_the_rule_as_they_are():
+def test_the_rule_receives_trees_of_arguments_and_results_unchanged():
     @rune.custom_jvp
     def function(p: Any) -> Any:
         return {"out": p["a"] * p["b"][0]}

@@ -93,7 +93,7 @@ def test_wide_constants_stay_wide_as_leaves():
     assert rune.jit(applied)(pull, rnp.ones(2, "float64")).dtype == np.float64
 
 
-def test_it_has_derivatives_of_its_own():
+def test_it_can_be_differentiated():
     def slope(x: Any) -> Any:
         return applied(rune.jit(of_linearize)(x), 1.0)
 

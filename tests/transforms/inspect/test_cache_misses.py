@@ -96,7 +96,7 @@ def test_the_explanation_of_a_first_call_says_so():
     assert reasons(lambda: rune.jit(lambda x: x)(1.0)) == ["jit: traced lambda first (it has not been called before)"]
 
 
-def test_jit_applied_anew_to_the_same_code_is_found():
+def test_jit_applied_again_to_the_same_code_is_detected():
     def step(x: Any) -> Any:
         return rune.jit(lambda v: v * 2.0)(x)
 

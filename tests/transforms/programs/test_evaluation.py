@@ -45,7 +45,7 @@ def test_without_its_name_an_axis_is_unbound():
 
 
 @pytest.mark.parametrize("transform", [rune.jit, rune.vmap, lambda f: rune.jit(rune.vmap(f))])
-def test_a_program_closes_over_what_is_traced_around_it(transform: Any):
+def test_a_program_closes_over_values_of_the_outer_trace(transform: Any):
     def around(x: Any) -> Any:
         program = rune.make_jaxpr(lambda y: y * x)(1.0)
         return rune.eval_jaxpr(program.jaxpr, program.consts, 3.0)[0]
