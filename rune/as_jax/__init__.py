@@ -3,7 +3,7 @@
 Once a program has executed `import rune.as_jax`, `import jax` imports rune under JAX's names. To
 run a script without changing it, use `python -m rune.as_jax script.py`, or set RUNE_AS_JAX=1.
 
-The folder `jax` beside this file holds the modules, which are loaded under JAX's own names and map
+The folder `jax` next to this file holds the modules, which are loaded under JAX's own names and map
 each name to a function of rune. A private module of JAX exists here if some library imports it, and
 holds the names which that library uses. Of rune itself, only the SETTINGS below change.
 

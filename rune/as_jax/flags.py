@@ -135,7 +135,7 @@ _TRANSFERS = "rune does not watch copies between host and devices"
 # Options whose default describes what rune does, and why rune offers no alternative.
 FIXED: Mapping[str, tuple[Any, str]] = {
     "jax_array_garbage_collection_guard": (None, "rune does not watch arrays in reference cycles"),
-    "jax_auto_pcast": (True, "rune inserts casts along mesh axes by itself"),
+    "jax_auto_pcast": (True, "rune inserts casts along mesh axes automatically"),
     "jax_default_prng_impl": ("threefry2x32", _KEYS),
     "jax_error_checking_behavior_divide": ("ignore", "rune.debug.checks finds NaN and infinities"),
     "jax_error_checking_behavior_nan": ("ignore", "jax_debug_nans finds NaN"),

@@ -1,4 +1,4 @@
-"""Memory that processes share: a file in memory that all of them map and whose name soon goes.
+"""Memory that processes share: a file in memory that all of them map; its name is soon removed.
 
 `multiprocessing.shared_memory` is not used: its tracker process warns about memory that a worker
 still had open, and when /dev/shm is full, a write to it kills the process.

@@ -115,7 +115,7 @@ def folder(path: str | os.PathLike[str], pattern: str = "**/*") -> Pipeline:
 
 
 def _read_only(leaf: object) -> np.ndarray:
-    """The array as a read-only NumPy array, of which rows are views."""
+    """The array as a read-only NumPy array; its rows are views."""
     refuse_mask("arrays", leaf)
     view = np.asarray(leaf).view()
     view.flags.writeable = False

@@ -2,7 +2,7 @@
 
 source      Rows, FileRows   rows of arrays, in memory or in a file
             Items            a sequence, with a length and an item for every number
-            Stream           an iterable, of which only the next item is available
+            Stream           an iterable; only its next item is available
 order       Shuffle, Shard, Repeat
 work        Map, Enumerate, Batch, Prefetch
 """

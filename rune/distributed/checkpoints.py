@@ -4,7 +4,7 @@
     path/<version>/index    the type of each array, and the files of its blocks
     path/<version>/3.0.1    the bytes of block 1 of array 3, as process 0 wrote it
 
-A new version is written beside the old one and becomes current by a single rename. A process that
+A new version is written next to the old one and becomes current by a single rename. A process that
 dies at any moment before that leaves the old version intact.
 """
 
@@ -125,7 +125,7 @@ def snapshot(path: str | os.PathLike[str], arrays: object) -> Snapshot:
 def publish(snapshot: Snapshot, prune: Callable[[], object] = lambda: None) -> None:
     """Write the blocks of this process, and publish the version once all processes have done so.
 
-    Any thread may call it, because its messages have a topic of their own.
+    Any thread may call it, because its messages have a separate topic.
     prune:  called by process 0 after publishing. No process returns before `prune` has, so that
             all of them see the same files.
     Errors: OSError if a file cannot be written; DistributedError if another process fails.

@@ -337,7 +337,7 @@ def _spent(total: Total) -> tuple[str, str, str]:
 def totals_text(totals: Sequence[Total]) -> str:
     """The table as text."""
     rows = totals_rows(totals)
-    return "\n".join(["beside compiled programs:", *aligned(rows)]) if rows else ""
+    return "\n".join(["outside compiled programs:", *aligned(rows)]) if rows else ""
 
 
 def threads_rows(times: Sequence[ThreadTime]) -> list[tuple[str, ...]]:

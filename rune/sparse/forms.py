@@ -141,7 +141,7 @@ def without_zeros(mat: S) -> S:
 
 
 def bcoo_sum_duplicates(mat: S, nse: int | None = None) -> S:
-    """The array with one element for each position that has one, also of 0, sorted by position.
+    """The array with one element for each stored position, even if it is 0, sorted by position.
 
     nse: the number of elements to make room for in each list of a batch, by default their count;
          required under jit

@@ -10,10 +10,10 @@ from rune.sparse.coordinates import S, chosen, is_inside, listed, require_sparse
 
 
 class SparseEfficiencyError(ArgumentError):
-    """An operation would lengthen the lists of a sparse array, and was not told to do so.
+    """An operation would lengthen the lists of a sparse array, which must be requested explicitly.
 
-    Shapes: none of its own.
-    Errors: it is one.
+    Shapes: none.
+    Errors: none; this class is the error.
 
     >>> import rune
     >>> rune.sparse.bcoo_update_layout(rune.sparse.eye(2), n_batch=1, on_inefficient=None)
@@ -24,8 +24,8 @@ class SparseEfficiencyError(ArgumentError):
 class SparseEfficiencyWarning(UserWarning):
     """The lists of a sparse array become longer; `on_inefficient="warn"` requests this warning.
 
-    Shapes: none of its own.
-    Errors: it is a warning.
+        Shapes: none.
+    Errors: none; this class is a warning.
 
     >>> import rune
     >>> issubclass(rune.sparse.SparseEfficiencyWarning, UserWarning)

@@ -1,4 +1,4 @@
-"""Users' C and CUDA C functions, each text in a file of its own, with wrappers that call them.
+"""Users' C and CUDA C functions, each text in a separate file, with wrappers that call them.
 
     sums_source_0.c     the user's text, followed by a wrapper for each signature it is called with
     void sums_source_0_0(void *r0, void *a0, int64_t n0) { total(a0, r0, n0); }
@@ -10,9 +10,9 @@
 
 The compiler sees the function and its wrapper together, so it converts numbers to the declared
 types, and reports a function with other parameters when the folder is built. Each text is a
-translation unit of its own, so only names with external linkage can collide. For the linker,
-kernels of the same name in two texts would be one kernel, and it would merge templates without a
-message; a macro therefore prefixes the names of launched kernels with those of their files.
+separate translation unit, so only names with external linkage can collide. For the linker, kernels
+of the same name in two texts would be one kernel, and it would merge templates without a message; a
+macro therefore prefixes the names of launched kernels with those of their files.
 """
 
 from __future__ import annotations

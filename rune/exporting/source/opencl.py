@@ -1,4 +1,4 @@
-"""OpenCL: kernels in a file of their own, and a host in C for any OpenCL 1.2 driver."""
+"""OpenCL: kernels in a separate file, and a host in C for any OpenCL 1.2 driver."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TARGET = Target(
 class _Commands(BufferCommands):
     """Steps in C: launches, copies, stores and loads are commands of the queue.
 
-    sources: users' kernels by their text, each a program of its own, numbered after rune's
+    sources: users' kernels by their text, each a separate program, numbered after rune's
     """
 
     def __init__(self, kernels: Mapping[str, Rendered]):

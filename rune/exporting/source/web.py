@@ -34,7 +34,7 @@ def files(
     modules: Sequence[tuple[str, str, int]],
     bindings: Sequence[tuple[Sequence[str], Sequence[str]]],
 ) -> dict[str, str]:
-    """The files that a browser needs beside the WGSL modules.
+    """The files that a browser needs in addition to the WGSL modules.
 
     steps:    the lines of the plan's steps
     modules:  the file, the entry and the number of buffers of each

@@ -115,7 +115,7 @@ def _arguments(name: str, c_or_cr: Array | tuple[Array, Array], b: ArrayLike) ->
     y_type = type_of(y)
     if y_type.ndim == 0 or y_type.shape[0 if y_type.ndim == 1 else -2] != length(second):
         raise ShapeError(
-            f"{name}: cannot take {y_type} beside {type_of(first)} and {type_of(second)} "
+            f"{name}: cannot combine {y_type} with {type_of(first)} and {type_of(second)} "
             f"({length(second)} rows required)"
         )
     return first, second, y, narrow
