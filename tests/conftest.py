@@ -95,7 +95,7 @@ def _checked_stages():
 
 @pytest.fixture(autouse=True)
 def _nothing_written_beside():
-    """Whoever writes beside an array, or beside a value of an arena, is noticed."""
+    """A write outside an array, or outside a value of an arena, fails the test."""
     yield
     damage = GUARD.damage()
     assert not damage, f"memory was written that belongs to nobody: {damage}"
@@ -119,10 +119,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Workers report calls, and what failed beside them.
+    """Workers report only the calls of tests, and failures elsewhere.
 
-    That a test began, was set up, torn down and ended is four messages more, which cost the first
-    process as much as the tests themselves where these take a millisecond.
+    Reports of start, set-up, teardown and end would be four more messages per test, which cost the
+    first process as much as a test of a millisecond.
     """
     if not IS_WORKER:
         return None

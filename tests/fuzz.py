@@ -40,7 +40,7 @@ HANGS = 600.0  # seconds of one program
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """What the command line asks for."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser("fuzz", description="Try random programs until one fails.")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to go on")
     parser.add_argument("--programs", type=int, default=10**9, help="how many at most")
@@ -61,7 +61,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 
 @dataclass(slots=True)
 class Tally:
-    """What was run so far; several threads add to it."""
+    """The counts so far; several threads add to them."""
 
     end: float
     following: int  # the next seed
@@ -104,14 +104,14 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str | None]:
 
 
 def worker(jax: str | None) -> list[str]:
-    """The command that runs seeds: of rune alone, or beside jax."""
+    """The command that runs seeds, in rune alone or compared with jax."""
     if jax is None:
         return [sys.executable, "-m", "tests.fuzzing.worker"]
     return [sys.executable, "-m", "rune.as_jax", "-m", "tests.as_jax.random_programs.worker", "--jax", jax]
 
 
 def run_batch(tally: Tally, seeds: range) -> int:
-    """Run seeds in a process of its own; the seed to go on with."""
+    """Run seeds in a separate process; returns the next seed."""
     command = [*worker(tally.jax), str(seeds.start), str(len(seeds)), "--ways", tally.ways]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, bufsize=1, text=True)

@@ -163,7 +163,7 @@ def write_methods() -> None:
 
 
 def read(file: bytes) -> Any:
-    """What the file holds, or None where it is refused. Errors: all but CheckError."""
+    """The content of the file, or None if it is refused. Errors: all except CheckError."""
     start = time.monotonic()
     try:
         with nothing_executed():
@@ -196,7 +196,7 @@ def run(program: Any) -> None:
 
 
 def attempt(seed: int, files: Sequence[bytes], use: Callable[[Any], None] = lambda _: None) -> str:
-    """What became of the file of a seed, "refused" or "accepted"; damaged ones are refused."""
+    """The outcome for the file of a seed, "refused" or "accepted"; damaged files are refused."""
     draw = random.Random(seed)
     file = draw.choice(files)
     if seed % 2:

@@ -157,7 +157,7 @@ def value_of(number: int) -> bytes:
 
 
 def kills(count: int) -> Counter[str]:
-    """Of entries whose writers were killed only whole ones are read."""
+    """If the writer of an entry was killed, only a complete entry is read."""
     outcomes = Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         cache = DiskCache(Path(name) / "rune")
@@ -253,7 +253,7 @@ def use(way: Path, user: int, count: int) -> None:
 
 
 def attack(way: Path, user: int, seconds: float) -> None:
-    """Put folders of one's own, with an entry that fits, into the place of the user's."""
+    """Replace the user's folder by the attacker's, with a matching entry."""
     become(user)
     entry = disk_cache._encoded(KEY, value_of(2))
     end = time.monotonic() + seconds

@@ -419,7 +419,7 @@ def test_junk_in_the_environment_is_named():
 
 
 def _run(code: str, **variables: str) -> str:
-    """What a process prints; errors too."""
+    """The output of a process, including errors."""
     process = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **variables},

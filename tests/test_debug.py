@@ -13,7 +13,7 @@ from rune.errors import ArgumentError
 
 
 def printed(capsys: pytest.CaptureFixture[str], call: Any) -> str:
-    """What a call prints."""
+    """The output of a call."""
     call()
     return capsys.readouterr().out
 

@@ -145,9 +145,9 @@ def addresses(cache: Any) -> list[int]:
 
 
 def whole_copies(plan: Plan) -> Iterator[Copy]:
-    """Copies of as much as a cache from one place to another, on every run of the plan.
+    """Copies of as many bytes as a cache from one place to another in each run of the plan.
 
-    That of a donated argument to the result in its place is none.
+    A donated argument whose memory becomes the result's does not count.
     """
     stays = {((Space.ARGUMENT, a), (Space.RESULT, r)) for a, r in plan.donations}
     for copy in (s for s in plan.steps if isinstance(s, Copy)):

@@ -26,7 +26,7 @@ import digits_data  # noqa: E402  (a script's neighbour, not a package)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the script printed, and where its figures are."""
+    """The output of the script, and the folder of its figures."""
 
     text: str
     out: Path

@@ -29,7 +29,7 @@ can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has n
 
 
 def run(script: str) -> list[str]:
-    """What a script prints."""
+    """The output of a script."""
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S
     )

@@ -53,7 +53,7 @@ def classes(dataclass: Decorator, **how: Any) -> list[type]:
 
     @dataclass(**how)
     class Spoken(Point):
-        """An heir with methods of its own."""
+        """A subclass with its own methods."""
 
         z: int = 3
 
@@ -81,14 +81,14 @@ def classes(dataclass: Decorator, **how: Any) -> list[type]:
 
 @pytest.fixture(params=WAYS, ids=str)
 def pairs(request: pytest.FixtureRequest) -> list[tuple[type, type]]:
-    """Late classes beside standard ones."""
+    """Late classes and the equivalent standard ones."""
     return list(
         zip(classes(records.dataclass, **request.param), classes(dataclasses.dataclass, **request.param), strict=True)
     )
 
 
 def reply(call: Callable[[], object]) -> object:
-    """What a call answers or raises, in words."""
+    """The result or the error of a call, as text."""
     try:
         return str(call())
     except Exception as error:

@@ -35,7 +35,7 @@ class Source:
 
     @property
     def tree(self) -> ast.Module:
-        """The tree, parsed anew whenever another file was parsed in between."""
+        """The tree, parsed again if another file was parsed in between."""
         return _parsed(self)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement and what it stands in."""
+    """A statement and the nodes that enclose it."""
 
     node: ast.stmt
     inside_function: bool

@@ -27,7 +27,7 @@ def listed(tree: ast.Module) -> set[str]:
 
 
 def private_imports(source: Source) -> Iterator[str]:
-    """Names without an underscore that are imported, but neither listed nor said twice."""
+    """Public names that are imported, but neither in `__all__` nor imported as themselves."""
     tree = source.tree
     assert isinstance(tree, ast.Module)
     if listed(tree):
@@ -38,7 +38,7 @@ def private_imports(source: Source) -> Iterator[str]:
 
 
 def modules_behind_stars(source: Source) -> Iterator[str]:
-    """The modules all of whose public names a file imports."""
+    """The modules that a file imports with a star."""
     imports = (n for n in ast.walk(source.tree) if isinstance(n, ast.ImportFrom))
     yield from (str(n.module) for n in imports if n.names[0].name == "*")
 

@@ -54,7 +54,7 @@ def named(source: Source) -> set[str]:
 
 
 def texts(tree: ast.AST) -> set[str]:
-    """The texts that stand as keys."""
+    """The strings that are used as keys."""
     looked_up = (key for node in ast.walk(tree) for key in keys(node))
     return {str(k.value) for k in looked_up if isinstance(k, ast.Constant)}
 

@@ -12,7 +12,7 @@ _BRANCH_WORD = re.compile(r"br (label|i1)")  # a file without it is not parsed
 
 
 def branches(tree: ast.AST) -> int:
-    """How many branches between blocks of LLVM IR stand in strings of several lines."""
+    """The number of branches between blocks of LLVM IR in multi-line strings."""
     strings = (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
     return sum(len(_BRANCH.findall(s)) for s in strings if "\n" in s)
 

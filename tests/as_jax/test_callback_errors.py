@@ -16,7 +16,7 @@ import rune
 
 
 class NoGoodError(ValueError):
-    """What the callbacks raise."""
+    """The error that the callbacks raise."""
 
 
 def fail(*args: object) -> Any:

@@ -52,7 +52,7 @@ def several_in_numpy(x: np.ndarray) -> np.ndarray:
 
 
 def general_calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What goes the general way from here on."""
+    """The calls that do not run native code from here on."""
     calls: list[object] = []
     original = jit.Jitted._run
     monkeypatch.setattr(jit.Jitted, "_run", lambda *args: (calls.append(args), original(*args))[1])

@@ -55,7 +55,7 @@ Opening = Callable[..., Any]
 
 @pytest.fixture(params=NAMES)
 def open_backend(request: pytest.FixtureRequest) -> Opening:
-    """Opens a device of its own that is given so much work at once."""
+    """Opens a separate device that accepts only this much work at once."""
     name = request.param
     if name in rune.missing():
         pytest.skip(f"no {name} device: {rune.missing()[name]}")

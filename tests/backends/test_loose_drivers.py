@@ -46,7 +46,7 @@ def on_loose(name: str) -> Any:
 
 
 def results(device: Any, function: Callable[..., Any], *arrays: np.ndarray) -> list[np.ndarray]:
-    """What a function gives on the device."""
+    """The results of a function on the device."""
     program = rune.make_program(function)(*map(rnp.asarray, arrays))
     executable = device.record(lower(program, device.target))
     return [device.copy_out(r, r.type) for r in executable([device.copy_in(a) for a in arrays])]

@@ -35,7 +35,7 @@ class Code(int):
 
 
 def driver_of(code: Code) -> SimpleNamespace:
-    """A driver each of whose functions returns this code."""
+    """A driver with functions that all return this code."""
     return SimpleNamespace(function=lambda: (code,))
 
 
@@ -103,7 +103,7 @@ def test_more_rounds_than_a_driver_runs_are_refused_with_both_numbers():
 
 
 class Full(Exception):
-    """What a driver raises where it has no memory left."""
+    """The error of a driver that is out of memory."""
 
 
 def full(*_: object) -> None:

@@ -27,7 +27,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def weighted(function: Callable[..., Any], weights: list[Any]) -> Callable[..., Any]:
-    """One number in which every result counts."""
+    """One number that depends on every result."""
 
     def total(*args: Any) -> Any:
         terms = [(y * w).sum() for y, w in zip(flat(function)(*args), weights, strict=True)]

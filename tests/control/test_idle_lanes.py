@@ -43,7 +43,7 @@ def in_axes(has_lanes: Sequence[bool]) -> tuple[int | None, ...]:
 
 
 def stacked(function: Callable[..., Any], args: Sequence[Any], has_lanes: Sequence[bool]) -> Any:
-    """What a Python loop over the lanes gives."""
+    """The results of a Python loop over the lanes."""
     rows = [function(*lane(args, has_lanes, i)) for i in range(3)]
     return tree.map(lambda *xs: np.stack([np.asarray(x) for x in xs]), *rows)
 

@@ -142,7 +142,7 @@ def seeded(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def by_step(count: int) -> list[np.ndarray]:
-    """What one draw gives at every step."""
+    """The numbers of one draw in every step."""
     draws = []
     for i in range(count):
         with rune.random.seed(0).fold(i):

@@ -20,7 +20,7 @@ GRAPH = Graph("g", (Node("a", "x"), Node("b", "y", "call")), (Edge("a", "b", "v"
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder in which alone programs are looked for."""
+    """An empty folder as the only entry of PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
     return tmp_path
 

@@ -47,7 +47,7 @@ TRANSFORMED: dict[str, Callable[[], Any]] = {
 
 
 def surroundings() -> tuple[object, dict[type, object]]:
-    """What the context of the test carries."""
+    """The context variables of the test."""
     return interpreter._current.get(None), dict(context._entries.get())
 
 

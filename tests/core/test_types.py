@@ -58,7 +58,7 @@ def test_finalisers_may_make_types_while_older_ones_are_moved(monkeypatch: pytes
     numbers = count(1)
 
     class Interrupted(WeakValueDictionary):
-        """Each entry is a moment at which the collector runs somebody's code."""
+        """Each entry is a moment at which the garbage collector runs a finaliser."""
 
         def __setitem__(self, key: Hashable, type: ArrayType) -> None:
             super().__setitem__(key, type)

@@ -80,14 +80,14 @@ def _driver() -> Path:
 
 @functools.cache
 def _header() -> None:
-    """What every kernel includes, compiled once: to read it takes most of a kernel's time."""
+    """The header that every kernel includes, precompiled: parsing it takes most of the time."""
     header = _driver().parent / "kernels.h.gch"
     if not header.exists():
         _compiled([*_OF_KERNELS, "-x", "c++-header", str(HERE / "kernels.h")], header)
 
 
 def compile_source(source: str, name: str, arch: str) -> bytes:
-    """CUDA C as a library of the host, in place of NVRTC's machine code."""
+    """CUDA C as a library for the host, instead of NVRTC's machine code."""
     _header()
     folder = _driver().parent
     image, text = folder / f"kernels-{os.getpid()}.so", folder / f"kernels-{os.getpid()}.cpp"

@@ -149,7 +149,7 @@ def leftovers() -> dict[str, int]:
 
 
 def one(choice: random.Random, share_of_processes: float) -> str:
-    """What went wrong with one run, or nothing."""
+    """The fault of one run; empty if there is none."""
     stages, end = pipeline(choice, share_of_processes), choice.choice(ENDS)
     try:
         elements = [np.atleast_1d(x) for x in end(stages, choice)]

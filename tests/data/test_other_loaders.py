@@ -52,7 +52,7 @@ class TorchLoader:
 
 
 class GrainIterator:
-    """A run with a state of its own."""
+    """A run with a state."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -74,7 +74,7 @@ class GrainIterator:
 
 
 class GrainLoader:
-    """What makes a run whenever it is iterated."""
+    """A loader that makes a new run whenever it is iterated."""
 
     def __iter__(self) -> GrainIterator:
         return GrainIterator()

@@ -33,7 +33,7 @@ def test_rows_of_an_npy_are_mapped(tmp_path: Path, order: Any):
 
 
 def _base(array: np.ndarray) -> object:
-    """What the array is a view of."""
+    """The base of the array."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array if isinstance(array, np.memmap) else array.base

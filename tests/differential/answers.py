@@ -44,7 +44,7 @@ class Library:
 
 
 def answer(library: Library, run: Callable[[], Any]) -> Answer:
-    """What the call gives."""
+    """The answer to the call."""
     try:
         leaves = library.leaves(run())
         return Answer(tuple(Leaf(np.asarray(x), library.is_weak(x)) for x in leaves))

@@ -17,7 +17,7 @@ ORDINARY = 1e6  # beyond that, numbers of a hard operand tell nothing about roun
 
 
 def difference(expected: Answer, actual: Answer, slack: float = 1.0, unit: float = 0.0) -> str:
-    """The first thing in which the answers differ; `unit` is what terms of a sum may cancel of."""
+    """The first difference of the answers; `unit` is the magnitude of the terms of a sum."""
     if expected.error or actual.error:
         return "" if expected.error else f"raises {actual.error}"
     if len(expected.leaves) != len(actual.leaves):

@@ -49,7 +49,7 @@ def jax_library() -> Library:
 
 
 def answers_to(cases: list[Case]) -> dict[str, Answer]:
-    """What JAX answers. A call that does not end, as loops of NaN may not, is left out by name."""
+    """JAX's answers. Calls that do not end, such as loops over NaN, are left out by name."""
     answers: dict[str, Answer] = {}
     at = 0
     while at < len(cases):
@@ -69,7 +69,7 @@ def answers_to(cases: list[Case]) -> dict[str, Answer]:
 
 
 def _answer_each(pipe: Connection, module: str, first: int, count: int) -> None:
-    """Send the answers to each case of a batch; a process of its own, since JAX keeps programs."""
+    """Send the answers to each case of a batch, in a separate process, as JAX caches programs."""
     warnings.simplefilter("ignore")
     library = jax_library()
     for case in CASES[module][first : first + count]:
@@ -77,7 +77,7 @@ def _answer_each(pipe: Connection, module: str, first: int, count: int) -> None:
 
 
 def answers_to_case(library: Library, case: Case) -> dict[str, Answer]:
-    """What JAX answers to one call; nothing where it lacks the name."""
+    """JAX's answers to one call; none if it lacks the name."""
     module = import_module(f"jax.{case.module}")
     answers = {}
 

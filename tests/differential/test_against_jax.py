@@ -72,7 +72,7 @@ def _differences(case: Case) -> list[str]:
 
 
 def _unit(name: str) -> float:
-    """What terms may cancel of: derivatives along weights of about 1 are sums of such."""
+    """The magnitude of terms that may cancel, as in derivatives along weights of about 1."""
     return 0.0 if name.endswith("value") else 1.0
 
 

@@ -53,7 +53,7 @@ def mpirun(devices: Sequence[int], *command: str) -> list[str]:
 
 
 def run(devices: Sequence[int], module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A module of this folder in several processes, which have so many devices each.
+    """Run a module of this folder in several processes with this many devices each.
 
     Errors: TimeoutExpired if it does not end by itself.
     """

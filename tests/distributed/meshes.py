@@ -70,7 +70,7 @@ def _require_stored(name: str, programs: dict[str, Program], is_checked: bool, v
 
 
 def stored() -> None:
-    """Programs on eight devices give what JAX gave, whoever the devices belong to.
+    """Programs on eight devices give JAX's results, whichever processes own the devices.
 
     A twelfth of them: all run on eight devices of one process.
     """
@@ -223,7 +223,7 @@ def callbacks() -> None:
 
 
 def numbers_that_are_none() -> None:
-    """A check for NaN names the device of this process; other processes go on."""
+    """A check for NaN names the device of this process; other processes continue."""
     size = len(distributed.devices())
     x = rune.device_put(np.where(np.arange(size) == size - 1, -1.0, 1.0).astype("f"), NamedSharding(line(), P("d")))
     with rune.debug.checks(nans=True):
@@ -299,7 +299,7 @@ def _body(scale: float, x: Any, order: Any, rate: Any) -> Any:
 
 
 def step(order: int, scale: float = 2.0, rate: float = 0.5) -> None:
-    """What all processes do in every step, unless one goes wrong."""
+    """The step of all processes, unless one of them fails."""
     rows = NamedSharding(line(), P("d"))
     local = sum(d.is_local for d in distributed.devices())
     x = rune.device_put(np.ones((len(distributed.devices()), 5), "f"), rows)
@@ -371,7 +371,7 @@ FAULTS: dict[str, Callable[[], object]] = {
 
 
 def with_fault(name: str, at: int) -> None:
-    """Some steps of all processes, one of which fails."""
+    """Some steps of all processes, until one of them fails."""
     for number in range(STEPS):
         if number == at and distributed.process_index() == FAULTY:
             FAULTS[name]()

@@ -149,7 +149,7 @@ def leave() -> NoReturn:
 
 
 def die() -> None:
-    """An end without a word."""
+    """Exit silently."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -175,7 +175,7 @@ FAULTS: dict[str, Callable[[], object]] = {
 
 
 def with_fault(name: str, at: int) -> None:
-    """Some steps of all processes, one of which fails."""
+    """Some steps of all processes, until one of them fails."""
     for step in range(STEPS):
         if step == at and distributed.process_index() == FAULTY:
             FAULTS[name]()

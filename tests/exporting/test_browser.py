@@ -34,7 +34,7 @@ const timer = setInterval(() => {
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder, and hears reports."""
+    """Serves a folder, and receives reports."""
 
     reports: ClassVar[queue.Queue[str]] = queue.Queue()
 

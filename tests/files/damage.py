@@ -171,7 +171,7 @@ def scattered(random: Random, content: bytes) -> bytes:
 
 
 def outcome(path: Path, content: bytes) -> str:
-    """What becomes of reading a file: `refused`, `read`, or an error by its name."""
+    """The outcome of reading a file: `refused`, `read`, or the name of an error."""
     path.write_bytes(content)
     try:
         for leaf in rune.tree.leaves(rune.tree.load(path)):

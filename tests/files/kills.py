@@ -61,7 +61,7 @@ def saves(count: int) -> Counter[str]:
 
 
 def _killed(folder: Path, after: float, outcomes: Counter[str]) -> bytes:
-    """What a process reports until it is killed after so many seconds of saving."""
+    """The reports of a process until it is killed after this many seconds of saving."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if not child:
@@ -81,7 +81,7 @@ def _killed(folder: Path, after: float, outcomes: Counter[str]) -> bytes:
 
 
 def _losses(folder: Path, last_step: int) -> Counter[str]:
-    """What is wrong with a folder in which this step was reported as saved."""
+    """The faults of a folder in which this step was reported as saved."""
     losses, manager = Counter[str](), Manager(folder)
     losses["lost"] += (manager.latest or 0) < last_step
     losses["torn"] += sum(not is_state(manager.restore(step).tree, step) for step in manager.steps)

@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Chance:
-    """What a maker of programs asks of its random numbers."""
+    """The random choices of a program generator."""
 
     __slots__ = ()
     rng: np.random.Generator

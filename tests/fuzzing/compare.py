@@ -20,7 +20,7 @@ class Difference(AssertionError):
 
 
 def rounding(dtype_names: Iterable[str]) -> float:
-    """How far apart values may lie, relative to the largest, that were computed in these dtypes."""
+    """The tolerance, relative to the largest value, for values computed in these dtypes."""
     return max((ROUNDING.get(name, 0.0) for name in dtype_names), default=0.0)
 
 

@@ -111,7 +111,7 @@ class Maker(Chance):
         return True
 
     def is_comparable(self, value: Any) -> bool:
-        """Whether the value is small, and exact where it has to be."""
+        """Whether the value is small, and exact if it must be."""
         if not hasattr(value, "dtype") or not isinstance(value.dtype, np.dtype):
             return False
         if value.size > LARGEST:

@@ -18,7 +18,7 @@ from tests.fuzzing.meaning_windows import conv_general_dilated, reduce_window
 
 
 class Values(np.ndarray):
-    """An array that knows `.at`."""
+    """An array with `.at`."""
 
     @property
     def at(self) -> _At:

@@ -90,7 +90,7 @@ class Program:
         return tuple(name for step in self.steps for name in step.names)
 
     def dtypes_behind(self, name: str) -> set[str]:
-        """The dtypes of a value and of all that it is computed from: one of f32 rounds them all."""
+        """The dtypes of a value and of all values that it depends on: any of them may round."""
         dtypes = _dtypes(self)
         dtypes_of_names = {i.name: {dtypes[i.name]} for i in self.inputs}
         for step in self.steps:
@@ -103,7 +103,7 @@ class Program:
         return replace(self, results=tuple(results))
 
     def needed(self) -> Program:
-        """Without the steps that no result reads, nor inputs that nothing reads."""
+        """The program without steps and inputs that no result depends on."""
         names, steps = set(self.results), []
         for step in reversed(self.steps):
             if names & set(step.names):
@@ -150,6 +150,6 @@ def _expression(text: str) -> Any:
 
 
 def evaluate(step: Step, values: Mapping[str, Any], modules: Mapping[str, Any] = RUNE) -> dict[str, Any]:
-    """What one step binds."""
+    """The values that one step binds."""
     results = eval(_expression(step.text), {**modules, **values})
     return dict(zip(step.names, results, strict=True)) if step.names[1:] else {step.names[0]: results}

@@ -134,7 +134,7 @@ def nested(m: Maker) -> Made:
 
 
 def called_back(m: Maker) -> Made:
-    """A host call of a shape and dtype that the device does not know."""
+    """A host call with a result of another shape and dtype."""
     x = m.pick(0, "if", 3)
     if x is None:
         return None

@@ -14,7 +14,7 @@ Fails = Callable[[Program], bool]
 
 
 def smallest(program: Program, seed: int, fails: Fails, seconds: float = 60.0) -> Program:
-    """A program none of whose smaller variants fails, or the smallest that the time allows."""
+    """A failing program without failing smaller variants, or the smallest within the time limit."""
     end = time.monotonic() + seconds
     progress = True
     while progress and time.monotonic() < end:

@@ -195,7 +195,7 @@ def any_schedules(program: Program, args: list[Any], device: str, seed: int) -> 
 
 
 def any_schedule(kernel: Kernel, target: Target, rng: np.random.Generator) -> Schedule:
-    """A schedule by which the kernel can be built, and its rounds borne."""
+    """A schedule by which the kernel can be built, with a tolerable number of iterations."""
     if not has_schedules(kernel):
         return PLAIN
     flat = flat_kernel(kernel)

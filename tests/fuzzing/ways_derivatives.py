@@ -27,7 +27,7 @@ def total(program: Program) -> Callable[..., Any]:
 
 
 def gradients(program: Program, seed: int) -> None:
-    """grad of jit, jit of grad and grad agree; so do jvp, and differences along a direction."""
+    """grad of jit, jit of grad, grad, jvp and differences along a direction agree."""
     args, f = program.arguments(seed), total(program)
     rng = np.random.default_rng(seed)
     along = [rnp.asarray(rng.normal(size=x.shape), np.float64) for x in args]

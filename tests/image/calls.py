@@ -37,7 +37,7 @@ def image(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def answers(library: Any, calls: Mapping[str, tuple[str, tuple[Any, ...], dict[str, Any]]]) -> dict[str, Any]:
-    """What the library answers to each call."""
+    """The library's answers to the calls."""
     return {
         name: getattr(library.image, function)(library.numpy.asarray(image(args[0])), *args[1:], **options)
         for name, (function, args, options) in calls.items()

@@ -57,7 +57,7 @@ HARD: dict[str, tuple[float, ...]] = {
 
 
 def near_zeros_and_poles() -> np.ndarray:
-    """Numbers beside multiples of π/2, whole numbers and powers of two, and dense between."""
+    """Numbers next to multiples of π/2, whole numbers and powers of two, and dense in between."""
     turns = np.concatenate([np.arange(-200, 201), 2.0 ** np.arange(8, 60)]) * (np.pi / 2)
     exact_points = np.concatenate([turns, np.arange(-20, 21), 2.0 ** np.arange(-30, 31)])
     middle = exact_points.astype(np.float32)

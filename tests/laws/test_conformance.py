@@ -244,7 +244,7 @@ def _agree_at_edges(sample: Sample, operands: Any, expected: np.ndarray, out: np
 
 
 def _with_open_signs(expected: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """The results with the sign of what is expected for infinities beside NaN."""
+    """The results, with the expected sign for infinities of complex numbers with a NaN."""
     imag = np.imag(out)
     is_open = np.isnan(np.real(expected)) & np.isinf(np.imag(expected)) & np.isinf(imag)
     result = out.copy()

@@ -42,7 +42,7 @@ near_enough = {"relative": 1e-8, "absolute": 1e-9, "why": F64}
 
 
 def total(run: Callable[[Node, State], State], node: Node) -> Callable[..., Any]:
-    """One number in which every value of the last state counts."""
+    """One number that depends on every value of the last state."""
 
     def function(*state: Any) -> Any:
         first, second = run(node, list(state))

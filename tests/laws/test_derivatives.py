@@ -41,7 +41,7 @@ class Case:
         return [o for o in outs if o.dtype == dtypes.f64]
 
     def weighted(self, *args: Any) -> Any:
-        """One scalar, in which every result counts."""
+        """One scalar that depends on every result."""
         total = array(np.float64(0))
         for out, weight in zip(self.function(*args), self.cotangents, strict=True):
             total = total + (out * weight).sum()

@@ -45,7 +45,7 @@ on_every_device = pytest.mark.parametrize("device", IN_F64)
 
 
 def selection(candidates: Sequence[Sample], device: str) -> Sequence[Sample]:
-    """The first sample, of which each operation is compiled, and on the reference some others."""
+    """The first sample, whose operations are compiled, and some others on the reference."""
     if os.environ.get("RUNE_TEST_PROFILE") == "thorough":
         return candidates
     return [*candidates[:1], *(one_in(4, candidates[1:]) if device == REFERENCE else ())]

@@ -69,7 +69,7 @@ def _values(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _program(routine: Routine, shape: tuple[int, ...]) -> Callable[..., Any]:
-    """Its operand is a result by another shape and another dtype, and so is what it yields."""
+    """Its operand and its result are results of the program in another shape and dtype."""
 
     def run(x: Any) -> tuple[Any, ...]:
         value = x * 2 - 3

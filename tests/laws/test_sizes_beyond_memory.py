@@ -62,7 +62,7 @@ def calls(function: Any) -> Iterator[tuple[str, dict[str, Any], bool]]:
 
 
 def called(function: Callable[..., Any], parameters: dict[str, Any]) -> BaseException | None:
-    """What a call raises; TooLong where it does not end."""
+    """The error of a call; TooLong if it does not end."""
     positional = [p.name for p in signature(function) if p.kind is p.POSITIONAL_ONLY]
     keywords = {name: value for name, value in parameters.items() if name not in positional}
     before = signal.signal(signal.SIGVTALRM, _stop)

@@ -210,7 +210,7 @@ def changed(combine: str | None, rows: np.ndarray, places: np.ndarray, updates: 
 
 
 def scattered(rows: int, width: int, updates: int, dtype: Any) -> tuple[np.ndarray, ...]:
-    """Rows, places (some out of bounds, and one very frequent), and updates."""
+    """Rows, positions (some out of bounds, one very frequent), and updates."""
     rng = np.random.default_rng(updates)
     places = rng.integers(0, rows + 1, updates).astype(np.int32)
     places[updates // 5 : 4 * updates // 5] = rows // 2

@@ -36,7 +36,7 @@ def added(device: Any, rows: Any, places: Any, updates: Any) -> np.ndarray:
 
 
 def terms(rows: int, width: int, updates: int, powers: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, places of which some are out of bounds, and updates over so many powers of two."""
+    """Rows, positions (some out of bounds), and updates over this many powers of two."""
     rng = np.random.default_rng(updates)
     places = rng.integers(0, rows + 1, updates).astype(np.int32)
     places[updates // 2 :] = np.where(rng.random(updates - updates // 2) < 0.5, 0, places[updates // 2 :])

@@ -75,7 +75,7 @@ def unread(a: np.ndarray, lower: bool, unit: bool) -> np.ndarray:
 
 
 def require_agreement(actual: object, expected: np.ndarray, kind: str) -> None:
-    """Finite elements in the same places, and the same numbers there."""
+    """The same elements are finite, and have the same values."""
     x, usual = np.asarray(actual), np.isfinite(expected)
     np.testing.assert_array_equal(np.isfinite(x), usual)
     near(

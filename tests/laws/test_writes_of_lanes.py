@@ -59,7 +59,7 @@ def written(x: Any, t: Any, write: Write) -> Any:
 
 
 def written_by_numpy(x: np.ndarray, t: int, write: Write) -> np.ndarray:
-    """The write by NumPy: a window is moved inside, a place out of bounds is dropped."""
+    """The write by NumPy: a window is moved inside, a position out of bounds is dropped."""
     x, at, value = x.copy(), write.place(t), np.float32(write.factor * t)
     if write.kind == "window":
         start = min(max(at + LENGTH if at < 0 else at, 0), LENGTH - 2)

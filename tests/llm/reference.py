@@ -90,7 +90,7 @@ def matrices(layer: Mapping[str, np.ndarray], head: int, sizes: Sizes) -> tuple[
 
 
 def logits(arrays: Arrays, tokens: np.ndarray, sizes: Sizes) -> np.ndarray:
-    """Logits after each place of one text. Shapes: tokens [T] -> [T, vocabulary]."""
+    """Logits after each position of one text. Shapes: tokens [T] -> [T, vocabulary]."""
     p = {name.removesuffix(".weight"): array.astype(np.float64) for name, array in arrays.items()}
     norms = {name: p[name] + sizes.origin for name in p if p[name].ndim == 1}
     xs = [p["model.embed_tokens"][token] * sizes.embedding for token in tokens]
@@ -103,7 +103,7 @@ def logits(arrays: Arrays, tokens: np.ndarray, sizes: Sizes) -> np.ndarray:
 
 
 def one_layer(layer: Mapping[str, np.ndarray], xs: list[np.ndarray], n: int, sizes: Sizes) -> list[np.ndarray]:
-    """Layer n of all places."""
+    """Layer n at all positions."""
     head = layer["self_attn.o_proj"].shape[1] // sizes.heads
     frequencies = sizes.theta ** (-np.arange(head // 2) / (head // 2))
     frequencies = frequencies if sizes.frequencies is None else sizes.frequencies[n]

@@ -374,7 +374,7 @@ def test_every_primitive_compiles_in_every_dtype(nvrtc: Any, family: str, arch: 
 
 @functools.cache
 def kernels_of(family: str) -> tuple[Rendered, ...]:
-    """The kernels that the samples of a family become, each with a name of its own."""
+    """The kernels that the samples of a family become, with unique names."""
     kernels = []
     for primitive in ops.PRIMITIVES:
         candidates = [s for s in samples(primitive) if is_taken(s)] if primitive.family == family else []

@@ -44,7 +44,7 @@ def running_sum(xs: Any) -> Any:
 
 
 def fibonacci(limit: Any) -> Any:
-    """The first two Fibonacci numbers of which the first is at least `limit`."""
+    """The first two successive Fibonacci numbers that are at least `limit`."""
     start = rnp.asarray(0.0), rnp.asarray(1.0)
     return control.while_loop(lambda s: s[0] < limit, lambda s: (s[1], s[0] + s[1]), start)
 

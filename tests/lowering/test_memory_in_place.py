@@ -143,7 +143,7 @@ SIZE = 5000
 
 
 def changed(how: str, x, k):
-    """One way in which a branch makes a result of an argument f32[SIZE]."""
+    """One way for a branch to compute a result from an argument f32[SIZE]."""
     match how:
         case "keep":
             return x

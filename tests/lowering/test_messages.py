@@ -22,7 +22,7 @@ X = np.ones(4, "f")
 
 
 def merged(body: Any, *args: Any) -> Program:
-    """What a device runs of the body of a shard_map."""
+    """The program that a device runs for the body of a shard_map."""
     mesh = make_mesh((1,), ("d",))
     outer = rune.make_program(rune.shard_map(body, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False))(*args)
     program = merge_all(decompose(untyped(outer.equations[0].params["program"])))

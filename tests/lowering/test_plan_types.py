@@ -25,7 +25,7 @@ TARGET = device_named("cpu").target
 
 
 def centred(x: Any) -> Any:
-    """What it sorts is its result as well, in another shape."""
+    """Its result is the sorted array, in another shape."""
     return (x.ravel() - rnp.sort(x.ravel())[4]).reshape(2, 99)
 
 

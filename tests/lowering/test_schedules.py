@@ -399,7 +399,7 @@ def test_no_legal_schedule_changes_a_value(case: str, where: str, right: set[tup
 
 
 def asks_for_units(schedule: Schedule) -> bool:
-    """Whether its loops depend on what a GPU multiplies and fetches by itself."""
+    """Whether its loops depend on matrix units or asynchronous copies of a GPU."""
     return schedule.stage is not None or schedule.units is not None
 
 

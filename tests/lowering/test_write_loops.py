@@ -127,7 +127,7 @@ def test_a_kernel_with_computed_operands_is_read_back():
 
 
 def test_places_that_are_computed_from_the_rows_are_those_of_before():
-    """The rows are donated, so that the loops would change what the places are made of."""
+    """The rows are donated, so that the loops would overwrite the operand of the positions."""
 
     def run(x: Any, u: Any) -> Any:
         return added(x, ops.sub(9, rnp.reshape(x, (-1,))), u)

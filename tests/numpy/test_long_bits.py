@@ -18,7 +18,7 @@ SHAPES = [(LONG - 1,), (LONG,), (LONG + 7,), (3, 5, LONG // 8 + 3), (40_009, 1),
 
 
 def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Some integers, half of which are zero."""
+    """Some integers, half of them zero."""
     generator = np.random.default_rng(len(shape))
     return (generator.integers(0, 200, shape) * generator.integers(0, 2, shape)).astype(dtype)
 

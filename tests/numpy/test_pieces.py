@@ -32,7 +32,7 @@ FLOATS = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d
 
 
 def uneven(shape: tuple[int, ...], dtype: type) -> np.ndarray:
-    """Numbers of many sizes, whose sum tells its order; zeros of both signs among them."""
+    """Numbers of many magnitudes, whose sum reveals its order, with zeros of both signs."""
     rng = np.random.default_rng([len(shape), *shape])
     x = rng.standard_normal(shape) * 10.0 ** rng.integers(-4, 5, shape)
     return np.asarray(np.where(rng.uniform(size=shape) < 0.1, -0.0, x), dtype)

@@ -83,7 +83,7 @@ def test_two_dtypes_promote_to_their_least_upper_bound(first: str):
 
 
 def joined(first: Any, second: Any) -> str:
-    """The type that two operands share, by a function that has no rule of its own."""
+    """The common type of two operands, by a function without a special rule."""
     return result_type(lambda a, b: rnp.where(True, a, b), first, second)
 
 

@@ -66,7 +66,7 @@ def test_an_empty_segment_has_the_least_and_the_greatest_number_of_its_dtype(dty
 
 
 def limits(dtype: np.dtype) -> tuple[float, float]:
-    """What ml_dtypes and NumPy know of a dtype: an infinity only where it has one."""
+    """The limits of a dtype by ml_dtypes and NumPy: infinities if it has them."""
     if dtype == dtypes.bool_:
         return 0, 1
     if dtype in dtypes.INTEGER:

@@ -116,7 +116,7 @@ def cases(table: str) -> dict[str, list[Case]]:
 
 
 def numbers(table: str, name: str, width: int) -> np.ndarray:
-    """What goes into a function, one row per case."""
+    """The operands of a function, one row per case."""
     return np.array([c.operands for c in cases(table)[name]], f"f{width // 8}")
 
 
@@ -127,7 +127,7 @@ def operands(table: str, name: str, width: int) -> list[np.ndarray]:
 
 @functools.cache
 def results(table: str, width: int, way: str) -> dict[str, np.ndarray]:
-    """What every function of a table gives."""
+    """The results of every function of a table."""
     arguments = {n: list(map(array, operands(table, n, width))) for n in cases(table)}
     run = WAYS.get(way) or functools.partial(rune.jit, device=way)
     results_by_name = run(lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(arguments)

@@ -28,7 +28,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one_by_one(function: Callable[..., Any], *args: Any) -> Any:
-    """What single operations give: a setting that changes no result, and is watched by them."""
+    """The result of single operations: with this check on, nothing is compiled or inlined."""
     with rune.configure(check_keys=True):
         return function(*args)
 

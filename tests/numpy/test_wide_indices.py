@@ -32,7 +32,7 @@ MODES = ("wrap", "clip", "fill")
 
 
 def place(position: int, mode: str, counts_back: bool = True) -> int | None:
-    """The place of a position, None out of bounds."""
+    """The element that a position refers to, None out of bounds."""
     if mode == "wrap":
         return position % SIZE
     position += SIZE if counts_back and position < 0 else 0

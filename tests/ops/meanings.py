@@ -99,7 +99,7 @@ def _reduce(combine: Callable[[Any, Any], Any], *initial: Any) -> Callable[..., 
 
 
 def _parts(x: Any) -> tuple[Any, Any]:
-    """What orders numbers: the real part, then the imaginary."""
+    """The sort key of a number: the real part, then the imaginary part."""
     return plain(x).real, plain(x).imag
 
 
@@ -249,7 +249,7 @@ def _conv_general_dilated(
     specs: tuple,
     groups: tuple,
 ) -> np.ndarray:
-    """Sums over (feature, place in the kernel), one element of the result after the other."""
+    """Sums over (feature, position in the kernel), one element of the result after another."""
     x, w = x.transpose(specs[0]), w.transpose(specs[1])
     (batches, _), (outs, ins), sizes = x.shape[:2], w.shape[:2], w.shape[2:]
     wholes = [(n - 1) * d + 1 + lo + hi for n, d, (lo, hi) in zip(x.shape[2:], lhs_dilation, padding, strict=True)]

@@ -200,7 +200,7 @@ def typed(value: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def elementwise(function: Callable[..., Any], arrays: list[np.ndarray], dtype: np.dtype, params: Mapping) -> np.ndarray:
-    """`function` on every element, rank-0 operands beside ranked ones."""
+    """`function` on every element; scalars broadcast against arrays."""
     spread = np.broadcast_arrays(*arrays)
     out = np.empty(spread[0].shape, dtype)
     for at in np.ndindex(out.shape):

@@ -42,7 +42,7 @@ def choices(count: int) -> list[tuple[bool, ...]]:
 
 
 def worth_trying(primitive: Primitive) -> list[Sample]:
-    """All samples but those that differ in dtype alone; rank-0 operands beside ranked ones."""
+    """All samples, except those that differ only in dtype; scalars with arrays."""
     candidates = samples(primitive)
     distinct = {(tuple(o.shape for o in s.operands), str(s.params)): s for s in candidates}
     cases = list(distinct.values())

@@ -41,7 +41,7 @@ def meaning(primitive: Primitive, *arrays: np.ndarray) -> np.ndarray:
 
 
 def plane(dtype: np.dtype) -> Plane:
-    """Numbers of all lengths at all angles, and beside 0, ±1, ±i and multiples of i π/2."""
+    """Numbers of all lengths at all angles, and near 0, ±1, ±i and multiples of i π/2."""
     rng, reach = np.random.default_rng(0), 15 if dtype == dtypes.c64 else 120
     angles = np.exp(1j * rng.uniform(-np.pi, np.pi, 400))
     far = 10 ** np.concatenate([rng.uniform(-1, 1, 200), rng.uniform(-reach, reach, 200)])

@@ -66,7 +66,7 @@ class Use:
         return list(self.observe(outputs, *inputs))
 
     def truth(self, *operands: Any) -> list[np.ndarray]:
-        """What it has to be."""
+        """The expected value."""
         return [np.asarray(x) for x in self.expected(*map(np.asarray, self.prepare(*operands)))]
 
     def tolerance(self, narrow: bool) -> float:

@@ -33,7 +33,7 @@ def compute(seconds: float) -> None:
 
 
 def named(kind: Kind, start: float, end: float, processor: float) -> Event:
-    """An event in a thread whose clock began with that of the wall and stood still in each wait."""
+    """An event in a thread whose clock starts with the wall clock and stops during waits."""
     return Event(kind, kind.value, ROW, start, end - start, clock=start, processor=processor)
 
 

@@ -35,7 +35,7 @@ each_case = pytest.mark.parametrize("case", [*CONTINUOUS, *DISCRETE], ids=str)
 
 @functools.cache
 def numbers(case: Case) -> np.ndarray:
-    """Many numbers of a sampler, from a key of its own."""
+    """Many numbers of a sampler, from a separate key."""
     return np.asarray(case.draw(key_of(case), (COUNT,))).astype(np.float64)
 
 

@@ -24,7 +24,7 @@ def _inside(x: Any, u: Any) -> Any:
 
 
 def _closed(y: Any) -> Any:
-    """Values of which the last equals the first, bit for bit."""
+    """Values whose last element equals the first, bit for bit."""
     return y - (y[-1] - y[0]) * _last(y)
 
 

@@ -214,7 +214,7 @@ _SOLVES = [
 
 
 def _in_pairs(low: int, up: int, n: int) -> Any:
-    """The numbers of a band for which every two rows are exchanged by pivoting."""
+    """The numbers of a band in which pivoting exchanges every two rows."""
     heavy = np.zeros((low + up + 1, n), np.float32)
     heavy[up - 1, 1::2] = heavy[up + 1, ::2] = 12
     return heavy

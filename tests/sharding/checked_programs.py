@@ -141,7 +141,7 @@ def custom_rules(lib: Library) -> list[Any]:
 
 
 def solved(lib: Library) -> list[Any]:
-    """A system whose matrix all devices have, and one that each has of its own."""
+    """A system with a matrix that all devices share, and one with a different matrix on each."""
 
     def loss(w: Any, v: Any, x: Any) -> Any:
         y = lib.np.linalg.solve(w + 3 * lib.np.eye(3), x.T)
@@ -193,7 +193,7 @@ def lanes_in_the_body(lib: Library) -> list[Any]:
 
 
 def two_axes(lib: Library) -> list[Any]:
-    """Weights cut along one axis of two, and not at all: sums where devices have copies."""
+    """Weights split along one axis of two, and not split: sums where devices have copies."""
 
     def body(w: Any, v: Any, x: Any) -> Any:
         def loss(w: Any, v: Any, x: Any) -> Any:

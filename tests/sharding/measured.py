@@ -37,7 +37,7 @@ def _speed(name: str, slower: float) -> Speed:
 
 @contextmanager
 def stored(record: Measurements, machines: Sequence[Device], folder: Path) -> Iterator[None]:
-    """A block in which these devices have this record, and no others have one."""
+    """A block in which only these devices have a record, this one."""
     with rune.configure(cache_dir=str(folder)):
         storage.forget()
         storage.store(record, machines)

@@ -57,7 +57,7 @@ NOT_DIFFERENTIABLE = {"pmax", "pmin", "pmax in groups", "pmin in groups", "all_t
 
 
 def numbers(*shape: int) -> np.ndarray:
-    """Values of which all sums differ."""
+    """Values with pairwise different sums."""
     size = int(np.prod(shape))
     return np.asarray(np.sin(np.arange(1, size + 1) * 1.7) + 0.01 * np.arange(size), "f").reshape(shape)
 
@@ -228,7 +228,7 @@ def scan_inside(lib: Library) -> list[Any]:
 
 
 def inside_scan(lib: Library) -> list[Any]:
-    """A shard_map in each step of a loop, beside other operations; and its gradient."""
+    """A shard_map among other operations in each step of a loop, and its gradient."""
     mesh = lib.mesh((8,), "a")
     f = lib.shard_map(
         lambda x: x + lib.lax.ppermute(x, "a", [(n, (n + 1) % 8) for n in range(8)]),

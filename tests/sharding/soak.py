@@ -31,7 +31,7 @@ SLACK_MIB, SLACK = 24, 2  # of memory, that allocators keep; of handles and thre
 
 
 class Footprint(NamedTuple):
-    """What a process holds."""
+    """The memory, handles and threads of a process."""
 
     mib: float
     handles: int

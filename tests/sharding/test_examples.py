@@ -22,7 +22,7 @@ LAST_WORDS = {
 
 
 def printed(name: str, *arguments: str, **variables: str) -> str:
-    """What an example prints in a process of its own."""
+    """The output of an example in a separate process."""
     environment = {n: v for n, v in os.environ.items() if n != "RUNE_CPU_DEVICES"}
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
     process = subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=300)

@@ -39,7 +39,7 @@ def anything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blocks(mesh: str, spec: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
-    """What make_jax_blocks.py stores."""
+    """The blocks that make_jax_blocks.py stores."""
     sizes, names = MESHES[mesh]
     grid = np.array(STAND_INS[: math.prod(sizes)]).reshape(sizes)
     try:

@@ -83,7 +83,7 @@ class Case:
 
 
 def attention(**options: Any) -> Callable[..., Any]:
-    """Attention of queries, keys and values: a new function, for which nothing is compiled yet."""
+    """Attention of queries, keys and values: a new function, not compiled yet."""
     return lambda q, k, v: nn.dot_product_attention(q, k, v, **options)
 
 

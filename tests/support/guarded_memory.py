@@ -23,7 +23,7 @@ PAGE, CANARY, MARK = 4096, 64, 0xA5
 
 
 class Guards(Enum):
-    """What surrounds every array."""
+    """The guards around arrays."""
 
     NONE = "none"
     CANARIES = "canaries"

@@ -25,7 +25,7 @@ class _Guard:
             guard_arenas(guards, self.arenas)
 
     def damage(self) -> list[str]:
-        """What was written out of bounds since the last call."""
+        """The writes out of bounds since the last call."""
         if self.memory is None:
             return []
         arenas = [f"bytes {a} to {b} of an arena" for w in self.arenas for a, b in w.damaged()]

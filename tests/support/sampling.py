@@ -145,7 +145,7 @@ def each_value() -> pytest.MarkDecorator:
     """Run a test, or each of a file, until every value of every parameter has occurred, rather than
     every pair.
 
-    For parameters of which another law says that they do not interact.
+    For parameters that another law shows to be independent.
     """
     return pytest.mark.each_value()
 

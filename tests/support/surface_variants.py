@@ -86,7 +86,7 @@ def _rounded(x: np.ndarray) -> np.ndarray:
 
 
 def _widened(x: np.ndarray) -> np.ndarray:
-    """In the dtype in which the library is to compute."""
+    """The array in the dtype in which the library computes."""
     wider = {dtypes.bf16: np.float64, dtypes.f16: np.float64, dtypes.f32: np.float64}
     return x.astype(wider.get(x.dtype) or {dtypes.c64: np.complex128}.get(x.dtype, x.dtype))
 

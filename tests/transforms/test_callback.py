@@ -36,7 +36,7 @@ everywhere = pytest.mark.parametrize("device", ["eager", *COMPUTING])
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What was printed."""
+    """The printed lines."""
     return capsys.readouterr().out.splitlines()
 
 

@@ -57,7 +57,7 @@ def derivative(order: int, x: float) -> float:
 
 
 def expected(names: tuple[str, ...], x: float) -> np.ndarray:
-    """What `names`, outermost first, make of the function: a sum of w f⁽ⁿ⁾(s x)."""
+    """The function transformed by `names`, outermost first: a sum of w f⁽ⁿ⁾(s x)."""
     terms = [(1.0, 1.0, 0)]
     for name in reversed(names):
         if name in DERIVATIVES:

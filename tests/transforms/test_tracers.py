@@ -202,7 +202,7 @@ def test_arrays_and_numpy_on_the_left_defer_to_traced_values():
 
 
 def answer_within(transform: Any, look: Any) -> Any:
-    """What `look` finds at a traced value."""
+    """The result of `look` on a traced value."""
     answers: list[Any] = []
     transform(lambda x: (answers.append(look(x)), x.sum())[1])(X)
     return answers[0]

@@ -124,7 +124,7 @@ def _public(answer: Any) -> list[str]:
 
 
 def main() -> None:
-    """Write the names of jax, or print those of rune beside them."""
+    """Write the names of jax, or print a comparison with those of rune."""
     library, *packages = sys.argv[1:]
     names = offered(library, [*map(Path, packages)])
     if library == "jax":

@@ -27,7 +27,7 @@ Transformation = Callable[[Writer, tuple[Type, ...]], Link | None]
 
 
 def same(*choices: str) -> Transformation:
-    """A transformation whose function has the arguments of the result."""
+    """A transformation that does not change the arguments of the function."""
 
     def link(w: Writer, args: tuple[Type, ...]) -> Link:
         text = w.choose(choices)

@@ -301,7 +301,7 @@ def lanes(w: Writer, name: str, is_smooth: bool, depth: int) -> str:
 
 
 def compiled(w: Writer, name: str, is_smooth: bool, depth: int) -> str:
-    """A function behind jit, checkpoint, a derivative of its own or a map."""
+    """A function under jit, checkpoint, a custom derivative or a map."""
     args = operands(w, 3, is_smooth)
     head = defined(w, name, is_smooth, depth, [w.values[a] for a in args])
     call = ", ".join(args)
@@ -349,7 +349,7 @@ def derivative(w: Writer, name: str, is_smooth: bool, depth: int) -> str:
 
 
 def updates(w: Writer, name: str, is_smooth: bool, depth: int) -> str:
-    """Updates of an array, whose earlier values are read behind them."""
+    """Updates of an array, whose earlier values are read afterwards."""
     fit = [n for n in operands(w, 4, is_smooth) if w.values[n].ndim]
     if not fit:
         raise NoSuchValue("an axis")

@@ -171,7 +171,7 @@ def points_of_an_elliptic_curve(prime=10_007):
 
 
 def ragged_rows_of_every_length(n=257):
-    """Segments of 0 to 130 rows: softmaxes, sums that start anew, medians, slopes of maxima."""
+    """Segments of 0 to 130 rows: softmaxes, sums that restart, medians, derivatives of maxima."""
     lengths = np.array([0, 5, 1, 0, 17, 130, 3, 101, 0], "int32")
 
     @jax.jit

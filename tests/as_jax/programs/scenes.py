@@ -131,7 +131,7 @@ def _fifth_order(v, n):
 
 
 def a_shock_tube(n=65, gamma=1.4, end=0.1):
-    """Euler's equations: faces of fifth order, three stages, steps of their own length."""
+    """Euler's equations: faces of fifth order, three stages, adaptive steps."""
     x = (jnp.arange(n) + 0.5) / n
     density, pressure = jnp.where(x < 0.5, 1.0, 0.125), jnp.where(x < 0.5, 1.0, 0.1)
     state = jnp.stack([density, jnp.zeros(n), pressure / (gamma - 1)])

@@ -124,7 +124,7 @@ class _Ring:
 
 
 def filters_in_a_ring(n=17):
-    """A ring of a class of its own in the carry: dots, medians, sorts of the last five; slopes."""
+    """A ring buffer class as a carry: dots, medians, sorts of the last five; derivatives."""
 
     def run(x, w):
         def step(ring, v):
@@ -194,7 +194,7 @@ def text_in_fewer_bits(n=31):
 
 
 def arrays_that_index_themselves(n=33):
-    """Updates whose places and values are one array; sorts by keys that are computed twice."""
+    """Updates with positions and values from one array; sorts by keys that are computed twice."""
 
     @jax.jit
     def prog(k, x):

@@ -23,7 +23,7 @@ def _flag(m: Maker) -> str:
 
 
 def scan_of_trees(m: Maker) -> Made:
-    """Named carries, stacked rows beside numbers, several results."""
+    """Named carries, stacked rows and numbers, several results."""
     x, c = m.pick(1, "if", 3), loop_state(m)
     if x is None or c is None:
         return None
@@ -250,7 +250,7 @@ def derivative_of_a_loop(m: Maker) -> Made:
 
 
 def ruled(m: Maker) -> Made:
-    """Functions with derivatives of their own, used as steps."""
+    """Functions with custom derivatives, used as steps."""
     x = m.pick(0, "f", 3)
     if x is None:
         return None

@@ -104,7 +104,7 @@ def updated_by_a_mask(m: Maker) -> Made:
 
 
 def updated_by_windows(m: Maker) -> Made:
-    """Traced starts, of which those past the ends are clamped."""
+    """Traced starts; those past the ends are clamped."""
     x = m.pick(1, most=3)
     if x is None:
         return None

@@ -19,10 +19,10 @@ _SOURCES = [Path(__file__).with_name("calls.py"), *(FOLDER / f"{name}.py" for na
 
 
 def untested() -> Iterator[tuple[str, str]]:
-    """Sections and names that exist, and that no expression, object or call uses.
+    """Names by section that no expression, object or call uses.
 
-    A second name of the same thing is tested with the first; of objects any mention of an attribute
-    counts. Modules are not names of their own.
+    A second name of the same thing is tested with the first; for objects any mention of an
+    attribute counts. Modules do not count as names.
     """
     values, attributes = _spoken()
     ours = of_rune()

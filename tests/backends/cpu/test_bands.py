@@ -44,7 +44,7 @@ def of_other_entries(q, k, v):
 
 
 def with_a_total(q, k, v):
-    """Between the products lies a sum over all entries."""
+    """A sum over all entries between the products."""
     scores = rnp.tanh(q @ k.swapaxes(-1, -2))
     return (scores - rnp.mean(scores, 0)) @ v
 

@@ -347,7 +347,7 @@ def test_a_dropped_executable_frees_its_code():
 
 
 class HeapUsage(ctypes.Structure):
-    """glibc's mallinfo2: `small` bytes are in use of the heap, `large` in maps of their own."""
+    """glibc's mallinfo2: `small` bytes in use on the heap, `large` in separate maps."""
 
     _fields_ = [(n, ctypes.c_size_t) for n in ("_0", "_1", "_2", "_3", "large", "_5", "_6", "small", "_8", "_9")]
 

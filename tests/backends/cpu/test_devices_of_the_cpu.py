@@ -23,7 +23,7 @@ COUNTS = st.integers(1, 130)
 
 
 def printed(program: str, count: int = 3) -> list[str]:
-    """What a program prints in a process with so many devices, line by line."""
+    """The lines that a program prints in a process with this many devices."""
     environment = {**os.environ, "RUNE_CPU_DEVICES": str(count)}
     begin = "import numpy as np, rune, rune.numpy as rnp\n"
     command = [sys.executable, "-c", begin + program]

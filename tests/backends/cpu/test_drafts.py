@@ -30,7 +30,7 @@ HARD = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, -1e-40], np.fl
 
 
 def draft_of(function: Callable[..., object], *arrays: np.ndarray) -> DraftExecutable:
-    """What `jit` would run for the function at its first call."""
+    """The plan that `jit` would run at the first call of the function."""
     executable = compiled(rune.make_program(function)(*map(rnp.asarray, arrays)), device_for(None))
     assert isinstance(executable, DraftExecutable)
     return executable

@@ -344,7 +344,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def answer(folder: Path, script: str, *words: str) -> list[str]:
-    """What a process prints that finds this cache."""
+    """The output of a process that uses this cache."""
     environment = {**os.environ, "RUNE_CACHE_DIR": str(folder), "RUNE_CHECK_STAGES": "0", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT + script, *words]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT)

@@ -31,7 +31,7 @@ def matrices(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def of_numpy(x: np.ndarray) -> np.ndarray:
-    """What the routine computes."""
+    """The result of the routine, by NumPy."""
     with np.errstate(all="ignore"):
         return (x + np.swapaxes(x, -1, -2)) * x.dtype.type(0.5)
 

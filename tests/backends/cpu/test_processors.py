@@ -61,7 +61,7 @@ print(f.traced(array(x)).on_cpu.assembly())
 
 
 def assembly(processor: str) -> str:
-    """What the script prints when everything is compiled for this processor."""
+    """The output of the script when everything is compiled for this processor."""
     command = [sys.executable, "-c", SCRIPT, processor]
     process = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr[-3000:]

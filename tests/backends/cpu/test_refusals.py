@@ -107,7 +107,7 @@ def test_without_llvmlite_the_import_error_names_it(monkeypatch: pytest.MonkeyPa
 
 
 def answers(**replies: Any) -> Callable[..., tuple[int, str]]:
-    """What LLVM answers, with other answers of some functions."""
+    """LLVM's functions, some of them with other results."""
     ask = llvm_functions._ask
     return lambda name, *arguments: replies[name] if name in replies else ask(name, *arguments)
 

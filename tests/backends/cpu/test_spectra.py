@@ -192,7 +192,7 @@ def test_a_matrix_that_is_not_finite_gives_nan_for_itself_only(value: float, dty
 
 
 def shared(function: Callable[..., Any], a: np.ndarray, cores: int) -> list[np.ndarray]:
-    """What the function's plan gives for a device of so many cores, however many there are."""
+    """The results of the function's plan for a device with this many cores."""
     explanation = rune.explain(function)(rnp.asarray(a, a.dtype))
     targets, _ = cpu.probe()
     executable = cpu.open_device(replace(targets[0], cores=cores)).record(explanation.plan)

@@ -40,7 +40,7 @@ def wilkinson(n: int) -> np.ndarray:
 
 
 def in_blocks(n: int) -> np.ndarray:
-    """Two matrices that know nothing of each other, one of them minute."""
+    """Two independent matrices, one of them tiny."""
     a, half = drawn(n), n // 2
     a[:half, half:], a[half:, :half] = 0, 0
     a[half:, half:] *= 1e-30

@@ -130,7 +130,7 @@ def test_very_long_rows_are_those_of_numpy_by_any_number_of_cores(shape: tuple[i
 
 
 def by_cores(function: Callable[..., object], x: np.ndarray, cores: int) -> np.ndarray:
-    """What the plan gives on a device of so many cores, however many there are."""
+    """The results of the plan on a device with this many cores."""
     plan = rune.explain(function)(exact(x)).plan
     targets, _ = cpu.probe()
     (result,) = cpu.open_device(replace(targets[0], cores=cores)).record(plan)([x])

@@ -20,7 +20,7 @@ COUNTS = [2, 3, 4, 7, 37]
 
 
 def lengths(dtype: type) -> list[int]:
-    """The complex lengths for which there is code on this processor."""
+    """The complex lengths that have code on this processor."""
     lanes = shape_of(np.dtype(REAL[dtype])).lanes
     return [n for n in (16, 32, 64, 128, 256) if twin_factors(n, lanes)]
 

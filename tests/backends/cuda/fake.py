@@ -133,7 +133,7 @@ class Stack(threading.local):
 class Context:
     """pycuda's primary context.
 
-    It lives as long as the process and therefore knows nothing of the driver's memory.
+    It lives as long as the process, so it holds no reference to the driver's memory.
     """
 
     def __init__(self, number: int, stack: Stack) -> None:
@@ -400,7 +400,7 @@ class FakeCuda(Kernels):
         self.shared_limits[function.name] = nbytes
 
     def has_room(self, function: Any, shared_bytes: int) -> None:
-        """A launch may give what the function was allowed, and all that its text is cut from."""
+        """A launch requests the shared memory that the code declares, within the function's limit."""
         name = function if isinstance(function, str) else function.name
         assert shared_bytes <= self.shared_limits.get(name, 48 << 10)
         assert isinstance(function, str) or shared_bytes == render(function, CUDA_C).shared_bytes

@@ -28,7 +28,7 @@ _serials = itertools.count()
 
 
 class Hang(AssertionError):
-    """A stream that would wait for ever."""
+    """A stream that would wait forever."""
 
 
 class FakeDevice(FakeCuda):
@@ -66,7 +66,7 @@ class FakeDevice(FakeCuda):
 
 @dataclass(eq=False)
 class Meeting:
-    """What happens on several streams at once, when all have come.
+    """An operation on several streams, which runs when all of them have reached it.
 
     releases: who waits no longer. positions: by member, the number of its command
     """

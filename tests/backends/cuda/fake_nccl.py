@@ -65,7 +65,7 @@ class Clique:
 
 @dataclass(frozen=True)
 class Rank:
-    """What a communicator is."""
+    """A communicator: its clique, and its number in the clique."""
 
     clique: Clique
     number: int

@@ -37,7 +37,7 @@ def drawn(draw: random.Random, count: int) -> list[Touches]:
 
 
 def computed(nodes: list[Touches], order: list[int]) -> dict[Memory, list[int]]:
-    """What is in memory when the steps have run in this order."""
+    """The memory after the steps have run in this order."""
     memory: dict[Memory, list[int]] = {("memory", k): list(range(BYTES + 5)) for k in range(2)}
     for number in order:
         touches = nodes[number]

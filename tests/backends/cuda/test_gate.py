@@ -18,7 +18,7 @@ from tests.support.lowering import f32, program_of
 
 
 def number_at(word: int) -> int:
-    """What the device reads there."""
+    """The number that the device reads there."""
     return ctypes.c_uint32.from_address(word).value
 
 

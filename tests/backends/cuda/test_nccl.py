@@ -60,7 +60,7 @@ def on_devices(devices: Sequence[Device], body: Any, shape: Any = None, names: A
 
 
 def each(devices: Sequence[Device], body: Any, x: np.ndarray) -> np.ndarray:
-    """What each device makes of its row of x."""
+    """The results of each device for its row of x."""
     return np.asarray(on_devices(devices, lambda v: body(v[0])[None])(x))
 
 

@@ -33,7 +33,7 @@ OPENCL = "opencl:0"
 
 
 def python(code: str, **environment: str) -> Any:
-    """What a fresh interpreter prints, as JSON."""
+    """The output of a fresh interpreter, parsed as JSON."""
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         cwd=ROOT,
@@ -119,7 +119,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def compute(device: str = OPENCL) -> np.ndarray:
-    """The result of a function that is compiled anew."""
+    """The result of a newly compiled function."""
     f = rune.jit(lambda x: rnp.sin(x) * 3.0, device=device)
     return np.asarray(f(np.linspace(0, 1, 50, dtype=np.float32)))
 
@@ -310,7 +310,7 @@ def test_events_of_profiled_calls_are_released():
 
 
 class Driver:
-    """The driver's functions, whose calls are noted; `refuse` has what is answered instead."""
+    """The driver's functions, with a log of calls; `refuse` replaces some results."""
 
     def __init__(self, backend: Any):
         self.calls: list[tuple[str, tuple[Any, ...]]] = []

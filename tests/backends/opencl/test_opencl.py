@@ -39,7 +39,7 @@ def device() -> opencl.OpenCLBackend:
 
 
 def values(dtype: np.dtype, seed: int) -> np.ndarray:
-    """Edge cases and random values, in an order of their own for each seed."""
+    """Edge cases and random values, in a different order for each seed."""
     rng = np.random.default_rng(seed)
     if dtype == dtypes.bool_:
         return rng.integers(0, 2, N).astype(bool)

@@ -49,7 +49,7 @@ def end(device: opencl.OpenCLBackend) -> Iterator[Callable[[], None]]:
 
 
 def at_once(function: Callable[[], Any]) -> Any:
-    """What the function gives; fails if it waits for the device."""
+    """The result of the function; fails if it waits for the device."""
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
     thread.start()

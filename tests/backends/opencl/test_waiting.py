@@ -12,7 +12,7 @@ from rune.backends.opencl import waiting
 
 
 class Failed(Exception):
-    """What a driver raises."""
+    """The error of a driver."""
 
 
 @dataclass

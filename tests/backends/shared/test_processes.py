@@ -76,7 +76,7 @@ print("parent", float(f(x)) == float(pending))
 
 
 def forked(device: str) -> list[str]:
-    """What a child and then its parent print."""
+    """The output of a child, then of its parent."""
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORK, device], cwd=ROOT, capture_output=True, text=True, timeout=600
     )

@@ -65,7 +65,7 @@ def opened(memory: str | None = None) -> Iterator[vulkan.VulkanBackend]:
 
 
 def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[str]:
-    """The driver's functions as they are called from here on."""
+    """A log of the driver's functions that are called from here on."""
     calls: list[str] = []
     functions = backend.session().device.vk
 

@@ -33,7 +33,7 @@ X = np.arange(POINTS, dtype=np.int32)
 
 @contextmanager
 def bounded(work: int | None) -> Iterator[vulkan.VulkanBackend]:
-    """The first device, given so much work at once."""
+    """The first device, which accepts only this much work at once."""
     target = replace(TARGETS[0], submission_work=work)
     backend = vulkan.VulkanBackend(target, physical())
     yield backend

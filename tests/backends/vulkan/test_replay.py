@@ -118,7 +118,7 @@ def test_a_loop_or_branch_agrees_with_the_oracle(device, name):
 
 
 def scheduled(name: str) -> schedule.Schedule:
-    """What is recorded for a case."""
+    """The recorded plan of a case."""
     _, plan, args = lowered(name)
     backend = vulkan.open_device(TARGETS[0])
     return schedule.schedule(plan, Concretes(plan)([a.shape for a in args]), backend.record(plan).kernels)

@@ -28,7 +28,7 @@ Numbers = dict[int, int]  # by semaphore
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a queue has to do."""
+    """A submission of commands to a queue."""
 
     commands: tuple[Any, ...]
     waits: Numbers
@@ -54,7 +54,7 @@ class Late:
     real: Any = None
 
     def submit(self, queue: object, count: int, info: Any, fence: object) -> int:
-        """vkQueueSubmit: whose queue it is tells the semaphore that it signals."""
+        """vkQueueSubmit: the semaphore that it signals identifies the queue."""
         device, submission = self.device, noted(info)
         is_copy = number_of(device.copies.clock.array[0]) in submission.signals
         (self.copies if is_copy else self.programs).append(submission)

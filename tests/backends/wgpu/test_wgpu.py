@@ -56,7 +56,7 @@ def compiled(device: wgpu.WgpuBackend, function: Any, *arrays: np.ndarray) -> An
 
 
 def results(device: wgpu.WgpuBackend, function: Any, *arrays: np.ndarray) -> list[np.ndarray]:
-    """What a function gives on the device."""
+    """The results of a function on the device."""
     executable, arguments = compiled(device, function, *arrays)
     return [device.copy_out(r, r.type) for r in executable(arguments)]
 
@@ -414,7 +414,7 @@ def test_staging_memory_is_reused():
 
 
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is walked from now on."""
+    """The steps that are walked from here on."""
     steps: list[Any] = []
     launch = run.Walker.launch
     monkeypatch.setattr(run.Walker, "launch", lambda self, step: (steps.append(step), launch(self, step))[1])

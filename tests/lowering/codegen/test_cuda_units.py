@@ -47,7 +47,7 @@ def rows_of(registers: list[list[tuple[float, float]]]) -> np.ndarray:
 
 
 def columns_of(registers: list[list[tuple[float, float]]]) -> np.ndarray:
-    """B [16, 8 n], of which thread t has rows 2 (t % 4), + 1, and 8 more, of column t // 4."""
+    """B [16, 8 n]: thread t has rows 2 (t % 4), + 1, and 8 more, of column t // 4."""
     b = np.zeros((16, 4 * len(registers[0])))
     for t, parts in zip(WARP, registers, strict=True):
         for i, pair in enumerate(parts):

@@ -45,7 +45,7 @@ def values(dtype: np.dtype, seed: int) -> np.ndarray:
 
 
 def differences(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
-    """Where two arrays differ; all NaNs are one value, and so are both zeros."""
+    """Where two arrays differ; all NaNs are equal, and both zeros are."""
     with np.errstate(all="ignore"):
         both = (expected != expected) & (actual != actual)
         return np.flatnonzero(~((expected == actual) | both))

@@ -120,7 +120,7 @@ def test_f64_erf_inv_is_right_up_to_the_last_number_below_1():
 
 
 def pairs(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Arguments of very unlike sizes, beside 1, and ordinary ones."""
+    """Arguments of very different magnitudes, arguments near 1, and ordinary ones."""
     rng, count = np.random.default_rng(1), 20_000
     sizes = [10.0 ** rng.integers(-30, 30, count) for _ in range(2)]
     x = [rng.standard_normal(count) * sizes[0], rng.uniform(0, 20, count)]

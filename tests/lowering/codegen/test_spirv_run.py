@@ -92,7 +92,7 @@ EDGES = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -2.5, 3e38])
 
 
 def of_floats(dtype: np.dtype) -> list[Op]:
-    """What compares floats or moves their bits."""
+    """The operations that compare floats or move their bits."""
     names = {"lt", "le", "gt", "ge", "eq", "ne", "max", "min", "sign", "neg", "abs", "copysign"}
     candidates = operations(dtype)
     return [e for e in candidates if isinstance(e, Op) and e.name in names | {"is_finite", "nextafter"}]

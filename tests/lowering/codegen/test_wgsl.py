@@ -35,7 +35,7 @@ def function(text: str, *memories: int) -> str:
 
 
 def body(text: str, *memories: int) -> str:
-    """What a thread does once it knows its point."""
+    """The code of a thread after it has computed its point."""
     inside = function(text, *memories).partition("return; }\n")[2].removesuffix("}")
     return textwrap.dedent(inside).rstrip()
 

@@ -26,18 +26,18 @@ def kernel(body: str, params: str) -> KernelCode:
 
 
 def on_h100(body: str, params: str, record: DeviceRecord = H100) -> Cost:
-    """What a kernel costs on an H100."""
+    """The cost of a kernel on an H100."""
     return cost(kernel(body, params), target(), record)
 
 
 def copy(read: str, write: str = "i", size: int = M16, dtype: str = "f32") -> Cost:
-    """What y[write] = x[read] costs for each i of as many points."""
+    """The cost of y[write] = x[read] for each point i."""
     params = f"x: read {dtype}[{33 * size}], y: write {dtype}[{33 * size}]"
     return on_h100(f"for i in {size} grid {{ store y[{write}] = x[{read}] }}", params)
 
 
 def loop(rounds: int, points: int = 1 << 16) -> Cost:
-    """What a sum of so many neighbours costs for each point."""
+    """The cost of a sum of this many neighbours at each point."""
     inner = f"for k in {rounds} serial {{ s add= x[{rounds}*i + k] }}"
     params = f"x: read f32[{rounds * points}], y: write f32[{points}]"
     return on_h100(f"for i in {points} grid {{ var s: f32 = 0.0_f32 {inner} store y[i] = s }}", params)

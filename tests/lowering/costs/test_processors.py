@@ -14,7 +14,7 @@ PROCESSOR = target("llvm", 1, 64)  # 16 lanes of f32
 
 
 def on_core(body: str, params: str) -> Cost:
-    """What a kernel costs on a core with vectors of 64 bytes."""
+    """The cost of a kernel on a core with vectors of 64 bytes."""
     return cost(kernel(body, params), PROCESSOR)
 
 
@@ -61,7 +61,7 @@ def test_other_compilers_for_processors_do_not_use_squares():
 
 
 def sums(count: int, rounds: int) -> Cost:
-    """What it takes to add up so many columns of 16, over so many rounds, in one vector each."""
+    """The cost of adding up this many columns of 16 over this many rounds, in one vector each."""
     names = [f"s{k}" for k in range(count)]
     first = " ".join(f"var {name}: f32 = 0.0_f32" for name in names)
     additions = " ".join(f"{name} add= x[16*{count}*k + {16 * c} + i]" for c, name in enumerate(names))
@@ -85,7 +85,7 @@ def test_a_sum_along_the_lanes_has_several_vectors_of_partial_sums():
 
 
 def parts(count: int) -> Cost:
-    """What it costs to add up the columns of 2,048 x 1,024, so many rows at a time."""
+    """The cost of adding up the columns of 2,048 x 1,024, this many rows at a time."""
     names = [f"s{k}" for k in range(count)]
     first = " ".join(f"var {name}: f32 = 0.0_f32" for name in names)
     additions = " ".join(f"{name} add= x[{1024 * count}*k + {1024 * c} + i]" for c, name in enumerate(names))

@@ -59,7 +59,7 @@ def result(code: KernelCode) -> np.ndarray:
 
 
 def expected() -> np.ndarray:
-    """What is summed begins at 1, and the last eight elements of w are not read."""
+    """The sum starts at 1, and the last eight elements of w are not read."""
     x, w, _ = arguments()
     w[-8:] = 0
     return 1 + x.reshape(32, 16).astype(float) @ w.reshape(16, 16).astype(float)

@@ -38,7 +38,7 @@ def flushed(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Flushing(Loose):
-    """An array whose f32 has no denormal numbers, whatever is done but to its bits."""
+    """An f32 array without denormal numbers, unless its bits are manipulated."""
 
     ulps: int = 0
 

@@ -79,7 +79,7 @@ class Loose(Number):
 
 
 def numbers(count: int) -> np.ndarray:
-    """Random bits, edges, denormals, and mantissas beside powers of two and their squares."""
+    """Random bits, edges, denormals, and mantissas near powers of two and their squares."""
     rng = np.random.default_rng(count)
     ends = np.array([0.0, 1.0, 1.5, 4.0, TINY, 2 * TINY, 1e-45, 3e38, np.finfo(np.float32).max, np.inf, np.nan], "f4")
     neighbours = [np.nextafter(ends, np.float32(x)) for x in (0, 9)]

@@ -50,7 +50,7 @@ class Case:
 
 
 def read_cases(name: str) -> list[Case]:
-    """The cases of a file beside this one."""
+    """The cases of a file in this folder."""
     all_cases = []
     for block in re.split(r"^== ", (Path(__file__).parent / name).read_text(), flags=re.M)[1:]:
         title, _, text = block.partition("\n")

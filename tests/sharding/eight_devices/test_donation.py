@@ -25,7 +25,7 @@ add_one = rune.jit(lambda x: x + 1, donate_argnums=0)
 
 
 def laid_out(spec: P, shape: tuple[int, ...] = (8, 6)) -> Any:
-    """What a call computed, so that its blocks are its own."""
+    """The result of a call, which owns its blocks."""
     x = rune.device_put(np.arange(np.prod(shape), dtype="f").reshape(shape), NamedSharding(MESH, spec))
     return rune.jit(lambda x: x * 1.0)(x)
 

@@ -30,7 +30,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def local(function: Callable[..., Any], specs: tuple[P, ...], outs: tuple[P, ...], *args: Any) -> Program:
-    """What a device computes."""
+    """The program of a device."""
     return localized(rune.make_program(function)(*args), Region(mesh(), mesh().axis_names), specs, outs)[0]
 
 

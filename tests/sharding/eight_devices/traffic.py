@@ -30,7 +30,7 @@ def partitioned_traffic(
 
 
 def of_bodies(program: Program) -> Iterator[Exchange]:
-    """What the bodies of shard_map in a program send."""
+    """The messages of the bodies of shard_map in a program."""
     for equation in program.equations:
         for call in equation_calls(equation):
             if call.runs is Runs.EACH:

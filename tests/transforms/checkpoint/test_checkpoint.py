@@ -199,7 +199,7 @@ def test_the_transpose_is_one_equation_of_the_inputs_and_the_cotangent():
 
 
 def layers(x: Any, ws: Any, layer: Any) -> Any:
-    """Eight layers, the activations of which a gradient would keep."""
+    """Eight layers, whose activations a gradient would save."""
     for i in range(8):
         x = layer(x, ws[i])
     return (x * x).sum()

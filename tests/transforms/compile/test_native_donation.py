@@ -345,7 +345,7 @@ def test_threads_that_donate_one_array_get_the_answer_or_an_error_about_its_dele
 
 
 class Stopped(Exception):
-    """What the handler of a signal raises."""
+    """The error that the signal handler raises."""
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def test_the_stages_share_one_trace_with_calls():
 
 
 def test_a_number_in_place_of_an_array_runs_the_same_code():
-    """A number is weak, and a call of the jitted function with it would be traced anew."""
+    """A number is weakly typed, so calling the jitted function with it would trace it again."""
     traces = []
     compiled = rune.jit(lambda x: traces.append(1) or x + 1).lower(rnp.float32(1.5)).compile()
 

@@ -35,7 +35,7 @@ class Scale:
 
 
 def counts_of_calls(make: Any, calls: int = 20, x: Any = 3.0) -> Any:
-    """What is counted while a function is jitted anew for each of some calls."""
+    """The counts while a function is jitted again for each of some calls."""
     with rune.counting() as counts:
         for _ in range(calls):
             make()(x)

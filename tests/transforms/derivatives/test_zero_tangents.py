@@ -13,7 +13,7 @@ import rune.numpy as rnp
 
 
 def flat(x: Any) -> Any:
-    """What has no slope."""
+    """A function with derivative zero."""
     return rnp.sum(rnp.sign(x))
 
 

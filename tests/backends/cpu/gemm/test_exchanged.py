@@ -29,7 +29,7 @@ def shape_of(on: str, dtype: np.dtype) -> Shape:
 
 
 def check_exchanged(on: str, roles: tuple[Digits, ...], dtype: np.dtype = dtypes.f32, cores: int = 1) -> None:
-    """The product, which has to be an exchanged one."""
+    """The product, which must be an exchanged one."""
     _, rows, inner, _, columns, _ = roles
     assert is_exchanged(shape_of(on, dtype), total(rows), total(columns), total(inner)), roles
     check(address_of(on, dtype, cores), roles, dtype)

@@ -127,7 +127,7 @@ class _Call:
     memory: Mapping[Space, Sequence[np.ndarray]]
 
     def flat(self, place: Place) -> np.ndarray:
-        """A place as a flat array that shares its memory."""
+        """The memory of a place as a flat array."""
         if place.space is not Space.ARENA:
             memory = self.memory[place.space][place.number].reshape(-1)
             return memory.view(place.type.dtype)
