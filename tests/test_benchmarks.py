@@ -21,7 +21,7 @@ import run  # noqa: E402
 
 from tests.support.sampling import IS_WHOLE, one_in  # noqa: E402
 
-# Those that start processes of their own, and a twelfth of the others.
+# Those that start separate processes, and a twelfth of the others.
 CASES = [c for c in cases.CASES if c.how != "warm" or c.name in one_in(12, [c.name for c in cases.CASES])]
 
 

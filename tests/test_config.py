@@ -144,7 +144,7 @@ def test_a_block_left_by_an_error_restores_everything():
     assert not is_wide()
 
 
-def test_a_statement_that_is_entered_later_is_taken_back():
+def test_a_statement_that_is_entered_later_is_undone_at_its_end():
     rune.enable_x64()
     narrow = rune.enable_x64(False)
     assert not is_wide()
@@ -244,7 +244,7 @@ def test_a_function_that_runs_later_than_it_is_called_is_not_decorated():
         rune.enable_x64()(numbers)
 
 
-def test_a_block_is_given_what_it_is_for():
+def test_a_block_receives_its_setting():
     with rune.device("reference") as device, rune.configure(x64=True) as settings:
         assert (device.name, settings.x64) == ("reference:0", True)
 
@@ -266,7 +266,7 @@ def settings_in_force() -> dict[str, bool]:
 
 
 @given(STEPS)
-def test_any_sequence_of_statements_and_blocks_is_what_the_model_says(steps: list[Any]):
+def test_any_sequence_of_statements_and_blocks_agrees_with_the_model(steps: list[Any]):
     statements: list[list[Any]] = []  # in force: setting or None, name, value
     reusable: list[tuple[Any, str, bool]] = []
     blocks: list[tuple[Any, str, bool]] = []

@@ -120,7 +120,7 @@ def test_automatic_sizes_compile_once_more_when_the_length_has_changed_twice():
             with rune.counting() as counts:
                 cache, _ = f(WEIGHTS, cache, prefix(t))
             compiles.append(counts.compiles)
-    # A length of 1 is a size of its own kind; then 2, 3, and one program from 4 on.
+    # A length of 1 is a special size; then 2, 3, and one program from 4 on.
     assert compiles == [1, 1, 1, 1, 0, 0, 0, 0]
 
 

@@ -44,7 +44,7 @@ def test_a_tree_of_one_dtype_takes_a_vector_of_any():
     same((np.array([0, 1], "i4"), np.array([2], "i4")), back(rnp.arange(3)))
 
 
-def test_a_tree_of_several_dtypes_takes_its_own_alone():
+def test_a_tree_of_several_dtypes_accepts_only_its_own_dtypes():
     _, back = ravel_pytree((rnp.ones(2), 1))
 
     with pytest.raises(DtypeError, match="float32 required"):

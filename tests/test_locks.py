@@ -259,7 +259,7 @@ def interrupted(run: Callable[[], object], calls: int) -> bool:
     return False
 
 
-def test_an_interrupt_after_any_call_leaves_a_lock_free_that_was_taken_if_free():
+def test_an_interrupt_after_any_call_of_if_free_leaves_the_lock_free():
     lock, works = threading.Lock(), []
     calls = itertools.takewhile(
         lambda n: interrupted(lambda: locks.if_free(lock, lambda: works.append(n)), n), itertools.count(1)
@@ -381,10 +381,10 @@ def instructions_of_a_fork(functions: Collection[CodeType]) -> list[str]:
 
 @can_fork
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning")
-def test_an_interrupt_at_any_step_of_taking_locks_for_a_fork_leaves_none_taken():
+def test_an_interrupt_while_a_fork_takes_locks_leaves_all_free():
     functions = [locks._acquire.__code__, locks._attempt.__code__]
     instructions = instructions_of_a_fork(functions)
-    # Locks are taken and freed in calls: each step beside one, and every fifth of the others.
+    # Locks are taken and freed in calls: every step next to a call, and a fifth of the others.
     pairs = enumerate(itertools.pairwise(["", *instructions]), 1)
     steps = [n for n, names in pairs if IS_WHOLE or "CALL" in names or n % 5 == 0]
     for step in steps:
@@ -397,7 +397,7 @@ def test_an_interrupt_at_any_step_of_taking_locks_for_a_fork_leaves_none_taken()
 @can_fork
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("step", [1, 7, 101])
-def test_an_interrupt_while_a_child_frees_locks_leaves_none_of_other_threads_taken(step: int):
+def test_an_interrupt_while_a_child_frees_locks_leaves_all_locks_free(step: int):
     lock, parent, leave = locks.lock(), os.getpid(), threading.Event()
     arrival = threading.Event()
 

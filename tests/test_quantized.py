@@ -93,7 +93,7 @@ def test_zeros_stay_zeros(format: np.dtype):
     same(np.zeros((8, 4), np.float32), rune.dequantize(rune.quantize(x, format, axis=0)))
 
 
-def test_a_nan_shows_in_all_that_shares_its_scale_and_nowhere_else():
+def test_a_nan_affects_exactly_the_elements_that_share_its_scale():
     x = array(np.array([[1, np.nan], [2, 3], [4, 5], [6, 7]], np.float32))
 
     is_nan = np.isnan(np.asarray(rune.dequantize(rune.quantize(x, axis=1))))

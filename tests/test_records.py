@@ -239,7 +239,7 @@ def test_a_mutable_default_is_refused() -> None:
             items: list[int] = []  # noqa: RUF012
 
 
-def test_threads_that_make_the_first_instances_at_once_all_get_theirs() -> None:
+def test_threads_can_create_the_first_instances_concurrently() -> None:
     for _ in range(50):
         cls, gate, answers = classes(records.dataclass, frozen=True, slots=True)[0], threading.Barrier(4), []
 

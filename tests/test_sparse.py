@@ -232,7 +232,7 @@ def test_a_reshape_that_mixes_batch_and_sparse_axes_is_one_list():
 
 
 @pytest.mark.parametrize("index", [1, (slice(None), -1), (slice(4, None, -2), slice(1, 5)), (None, ..., 3)], ids=str)
-def test_an_index_takes_what_it_takes_of_the_dense_array(index: Any):
+def test_an_index_selects_the_same_elements_as_in_the_dense_array(index: Any):
     same(A[index], np.asarray(a[index].todense()))
 
 
@@ -307,7 +307,7 @@ def test_duplicates_of_a_batch_are_joined_in_each_of_it(nse: int | None, remove_
 
     result = m.sum_duplicates(nse, remove_zeros)
 
-    # What jax 0.10.2 answers; places without an element lie at the end.
+    # The answer of jax 0.10.2; places without an element are at the end.
     assert result.nse == (2 if nse is None else nse)
     np.testing.assert_array_equal(result.data[:, :2], [[3, 3], [5, 4]])
     np.testing.assert_array_equal(result.indices[:, :2, 0], [[0, 1], [0, 2]])

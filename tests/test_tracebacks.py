@@ -78,7 +78,7 @@ def test_who_catches_an_error_finds_its_whole_traceback():
     assert frames.tb_next is None
 
 
-def test_other_errors_are_printed_as_ever(tmp_path: Path):
+def test_other_errors_are_printed_unchanged(tmp_path: Path):
     path = tmp_path / "script.py"
     path.write_text("import rune\n1 / 0\n")
 

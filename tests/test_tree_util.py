@@ -106,7 +106,7 @@ def test_iterables_give_the_children_of_each_level():
 @pytest.mark.parametrize(
     "x", [{"a": 1, "b": 2}, [1, None], Point(1, ()), OrderedDict(b=1), defaultdict(int, b=1), Tagged(1, "data"), 3]
 )
-def test_a_structure_comes_apart_and_together(x: Any):
+def test_a_structure_can_be_taken_apart_and_rebuilt(x: Any):
     treedef = tree.structure(x)
     parts = treedef.node_data(), treedef.children()
 

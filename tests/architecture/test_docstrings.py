@@ -30,7 +30,7 @@ from rune import errors
 from rune.array import Array
 from tests.architecture.sources import Source, sources
 
-# Names without a docstring of their own: numbers, and names for other libraries' types.
+# Names without a docstring: numbers, and names for other libraries' types.
 VALUES = (float, type(None))
 CATEGORIES = "ErrorCategory all_checks automatic_checks div_checks float_checks index_checks nan_checks user_checks"
 FOREIGN = {"rune.float0", "rune.tree.KeyPath", "rune.tree_util.KeyEntry", "rune.tree_util.KeyPath"}

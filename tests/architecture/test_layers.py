@@ -205,7 +205,7 @@ def _reversed(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     return arrows
 
 
-def test_separate_cycles_are_told_apart():
+def test_separate_cycles_are_distinguished():
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
 
     assert circles(graph, {("c", "b"), ("e", "d"), ("f", "a")}) == {frozenset("bc"), frozenset("de")}

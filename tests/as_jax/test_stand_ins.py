@@ -86,7 +86,7 @@ def test_a_package_that_is_not_installed_has_no_version():
         (util.promote_dtypes_complex, ["complex64"] * 4),
     ],
 )
-def test_operands_meet_in_their_common_dtype_each_in_its_shape(promote, kinds):
+def test_operands_are_converted_to_their_common_dtype_and_keep_their_shapes(promote, kinds):
     others = [2, jnp.float16(2), 2.5, 1j]
     results = [promote(jnp.arange(3), other) for other in others]
 
@@ -102,12 +102,12 @@ def test_bools_meet_as_jax_says():
     assert kinds == ["bool", "int32"]
 
 
-def test_a_python_number_stays_weak_among_its_like():
+def test_python_numbers_alone_stay_weak():
     assert util.promote_dtypes_inexact(1)[0].weak_type
     assert not util.promote_dtypes_inexact(1, jnp.arange(2))[0].weak_type
 
 
-def test_operands_meet_in_their_common_rank():
+def test_operands_are_expanded_to_their_common_rank():
     shapes = [x.shape for x in util.promote_shapes("f", jnp.ones(3), 2.0, jnp.ones((5, 3)))]
 
     assert shapes == [(1, 3), (1, 1), (5, 3)]

@@ -20,7 +20,7 @@ from tests.support.close import same
 X = array([0.5, 1.0, 1.5])
 pytestmark = pytest.mark.usefixtures("small_heap")
 
-# Each makes programs of its own: the number is part of them.
+# Each makes separate programs, because the number is part of them.
 JITTED: dict[str, Callable[[float], Any]] = {
     "a gradient": lambda k: rune.grad(rune.jit(lambda v: rnp.sum(rnp.sin(v) * k)))(X),
     "the gradient of a scan": lambda k: rune.grad(

@@ -37,7 +37,7 @@ _INSTRUCTIONS = {
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));': "bits = to_half(value);",
     'asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));': "bits = to_half(value);",
     "extern __shared__ __align__(1024) unsigned char _pool[];": "unsigned char* _pool = (unsigned char*)cuda_pool();",
-    # Values of one table are not written through another pointer on the device; g++ need not know.
+    # On the device no value of a table is written through another pointer; g++ need not know.
     "const unsigned long long* __restrict__ _table": "const unsigned long long* _table",
 }
 _DECLARATION = re.compile(r'extern "C" __device__ __cudart_builtin__ void CUDARTAPI \w+\([^;]*;')

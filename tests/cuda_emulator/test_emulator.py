@@ -116,7 +116,7 @@ def test_four_warps_multiply_matrices_together_by_descriptors_of_swizzled_lines(
     layouts = lambda a, b: a @ b, lambda a, b: a.T @ b, lambda a, b: a @ b.T, lambda a, b: a.T @ b.T
     steps = "tile(i0={}, i1={}) stage(i0={}, i1={}, j0=64) units(64, 8, 16, buffers={}, abreast={}, groups={})"
     for m, k, n, numbers in (100, 136, 200, (64, 128, 2, 1, 4, 1, 0)), (250, 71, 67, (64, 64, 1, 2, 5, 2, 3)):
-        # Each operand lies both ways in both schedules: two of the four layouts show it.
+        # Two of the four layouts suffice: each operand has both orders in them.
         for number, f in [*enumerate(layouts)][::3] if m == 100 else [*enumerate(layouts)][1:3]:
             a, b = rng.normal(size=(m, k)).astype(np.float16), rng.normal(size=(k, n)).astype(np.float16)
             one, other = a.T if number in (1, 3) else a, b.T if number in (2, 3) else b
@@ -130,7 +130,7 @@ def test_four_warps_multiply_matrices_together_by_descriptors_of_swizzled_lines(
     assert (process.stdout, process.stderr) == ("", "")
 
 
-def test_arrays_go_out_by_dlpack_and_come_back_without_a_copy():
+def test_arrays_are_exchanged_by_dlpack_in_both_directions_without_a_copy():
     process = script("""
     class Theirs:
         def __init__(self, array):

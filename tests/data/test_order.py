@@ -115,7 +115,7 @@ def test_shards_of_a_shuffle_are_other_parts_in_each_epoch():
     assert set(first) != set(second)
 
 
-def test_a_process_that_is_alone_has_all():
+def test_a_single_process_has_all_elements():
     assert list(data.sequence("abc").shard()) == ["a", "b", "c"]
 
 

@@ -130,7 +130,7 @@ def test_each_iteration_is_an_epoch_of_torchs_loader():
     assert [len(list(pipeline)) for _ in range(3)] == [2, 2, 2]
 
 
-def test_an_error_of_torchs_worker_comes_in_its_turn():
+def test_an_error_of_a_torch_worker_is_raised_at_its_element():
     batches = iter(data.iterable(TorchLoader(2, fails_at=2)).prefetch("cpu"))
 
     assert [next(batches)[0].shape for _ in range(2)] == [(2, 3)] * 2

@@ -213,7 +213,7 @@ def test_a_forked_process_is_refused_instead_of_waiting():
     assert status == 0
 
 
-def test_tensors_of_others_come_by_dlpack():
+def test_tensors_of_other_libraries_are_read_by_dlpack():
     class Tensor:
         """As torch's of bf16, which NumPy cannot take."""
 

@@ -153,7 +153,7 @@ def test_a_fork_that_drops_a_run_ends_no_worker_of_its_parent():
     run.close()
 
 
-def test_two_runs_side_by_side_end_apart():
+def test_two_concurrent_runs_end_separately():
     # A process that is forked later has copies of the first run's pipes.
     first = iter(data.sequence(range(1000)).map(functions.wide, workers=FORK))
     next(first)

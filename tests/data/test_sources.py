@@ -100,7 +100,7 @@ def test_arrays_of_no_rows_are_refused(tmp_path: Path):
         data.file(tmp_path / "x.npy")
 
 
-def test_rows_of_arrays_are_lent_and_not_copied():
+def test_rows_of_arrays_are_views_not_copies():
     source = data.arrays(X)
 
     assert np.shares_memory(source[2], X)

@@ -24,7 +24,7 @@ from tests.support.sampling import IS_WHOLE
 
 CC = shutil.which("cc") or ""
 needs_cc = pytest.mark.skipif(not CC, reason="no C compiler here")
-# A program in C knows the drivers of the system, and not those within a wheel.
+# A program in C uses the drivers of the system, not those within a wheel.
 HAS_OPENCL = Path("/usr/include/CL/cl.h").exists() and any(Path("/etc/OpenCL/vendors").glob("*.icd"))
 needs_opencl = pytest.mark.skipif(not (CC and HAS_OPENCL), reason="no OpenCL headers and driver here")
 HAS_VULKAN = Path("/usr/include/vulkan/vulkan.h").exists() and any(d.target.backend == "vulkan" for d in rune.devices())

@@ -25,7 +25,7 @@ from tests.exporting.test_cuda_folder import needs_gxx
 from tests.exporting.test_source import CC, built, needs_cc, needs_opencl
 from tests.support.sampling import IS_WHOLE
 
-# Rows of any number and length; a helper of its own; numbers that are narrower than those passed.
+# Any number of rows of any length; a helper function; parameters narrower than the arguments.
 STATISTICS = """
 #include <float.h>
 static float larger(float a, float b) { return a > b ? a : b; }
@@ -220,7 +220,7 @@ def test_a_source_is_one_file_however_it_is_called():
 
 
 @needs_cc
-def test_two_texts_with_helpers_of_one_name_do_not_meet(tmp_path: Path):
+def test_helpers_of_the_same_name_in_two_texts_do_not_collide(tmp_path: Path):
     def constant(number: int) -> Any:
         text = f"static int sin_0(void) {{ return {number}; }}\nvoid give_{number}(int *y) {{ *y = sin_0(); }}"
         return extend.primitive(
@@ -342,7 +342,7 @@ def test_a_launch_of_cuda_with_no_blocks_or_too_many_is_a_failure_of_the_device(
 
 
 @needs_gxx
-def test_kernels_of_one_name_in_two_texts_do_not_meet(tmp_path: Path):
+def test_kernels_of_the_same_name_in_two_texts_do_not_collide(tmp_path: Path):
     def times(number: int) -> Any:
         text = f"template <class T> __global__ void kernel(const T* x, T* y) {{ *y = {number} * *x; }}"
         source = extend.Source("cuda", text, "kernel<float>", lambda x: extend.Launch(1, 1))
@@ -425,7 +425,7 @@ def test_a_function_of_c_has_no_launch_and_a_kernel_has_one():
         extend.Source("fortran", "", "scale")
 
 
-def test_a_function_of_c_alone_runs_on_no_device_of_rune():
+def test_an_operation_with_only_c_source_cannot_run_in_rune():
     alone = extend.primitive("alone", types=lambda x: x, sources=[extend.Source("c", SCALE_C, "scale")])
 
     with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as error:

@@ -25,7 +25,7 @@ from rune.files import safetensors
 from tests.files.damage import WAYS, files, joined, sound_tree, split
 from tests.support.close import same
 
-# What the package knows by way of NumPy: it has no 8-bit floats there.
+# The dtypes that the package supports with NumPy: no 8-bit floats.
 IN_THE_PACKAGE = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 bfloat16"
 
 

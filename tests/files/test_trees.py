@@ -218,7 +218,7 @@ def test_a_leaf_that_the_file_has_otherwise_is_named(path: Path, like: Any, word
         rune.tree.load(path, like)
 
 
-def test_classes_come_back_by_a_tree_like_them(path: Path):
+def test_classes_are_restored_with_a_tree_as_like(path: Path):
     tree = {"p": Point(rnp.ones(2), 1.5), "l": Layer(rnp.zeros(3), None), "o": OrderedDict(z=1, a=2)}
 
     copy = saved(path, tree, like=tree)

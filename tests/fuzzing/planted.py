@@ -131,7 +131,7 @@ def _donation() -> Iterator[None]:
     def all_lent(program: Any, args: Any, place: Any, donations: Any, schedules: Any) -> Any:
         return execute(program, args, place, tuple(range(len(args))), schedules)
 
-    # Both at once, and not within a call: threads would put back each other's patches.
+    # Both at once, not within a call: threads would undo each other's patches.
     with patch.object(executables, "_may_lend", lambda value, device: True), patch.object(run, "execute", all_lent):
         yield
 

@@ -136,7 +136,7 @@ def test_a_function_is_as_exact_as_the_page_says(name: str, device: Device):
     assert steps[worst] <= bar(name, device.target.backend), f"{steps[worst]} ulps at {at}"
 
 
-# A driver that sees every bit of an argument may evaluate by rules of its own.
+# A driver may evaluate constant arguments by its own rules.
 CONSTANTS = {name: arguments(name)[0][[3, -5]] for name in FUNCTIONS if len(arguments(name)) == 1}
 
 

@@ -45,7 +45,7 @@ ALL = [
     if dtype in target.program_dtypes
     for n in EXTENTS
 ]
-# Extents of three vectors of 512 bits, those beside them, and rounding within a sum.
+# Extents of three vectors of 512 bits, their neighbours, and rounding within a sum.
 DELICATE = [
     *(Case("cpu:0", dtypes.f32, n) for n in (47, 48, 55, 63, 64, 65)),
     *(Case("cpu:0", dtypes.f64, n) for n in (23, 24, 29, 31, 32)),

@@ -47,7 +47,7 @@ def test_a_likelihood_and_its_gradient_are_right(n: int, device: str):
     solution = inverse @ y
     near(0.5 * y @ solution + 0.5 * np.linalg.slogdet(wide)[1], np.asarray(value), relative=1e-5, why="f32")
     near(solution, np.asarray(by_y), relative=1e-4, absolute=1e-4, why="f32")
-    # The gradient lies in the lower triangle, which is what is read: twice the symmetric one there.
+    # Only the lower triangle is read, so it has the whole gradient: twice the symmetric one.
     symmetric = 0.5 * (inverse - np.outer(solution, solution))
     both = np.asarray(slope) + np.asarray(slope).T
     near(2 * symmetric, both.astype(np.float64), relative=1e-3, absolute=1e-3, why="f32")

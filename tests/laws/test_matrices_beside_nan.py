@@ -88,7 +88,7 @@ def require_spoilt_alone(expected: list[np.ndarray], actual: object) -> None:
 @on_the_processor
 @pytest.mark.parametrize("n", [1, 3, 17, 33])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_matrix_with_a_nan_affects_its_own_results_alone(name: str, n: int, way: str, kind: str):
+def test_a_matrix_with_a_nan_affects_only_its_own_results(name: str, n: int, way: str, kind: str):
     ours, numpys = NUMBERS[name]
     a = batch(n, kind)
 
@@ -104,7 +104,7 @@ def test_a_matrix_with_a_nan_affects_its_own_results_alone(name: str, n: int, wa
 @kinds
 @in_every_way
 @pytest.mark.parametrize("n", [3, 33] if not IS_WHOLE else [1, 2, 3, 5, 17, 31, 32, 33, 65, 70])
-def test_a_system_with_a_nan_affects_its_own_solution_alone(n: int, way: str, kind: str):
+def test_a_system_with_a_nan_affects_only_its_own_solution(n: int, way: str, kind: str):
     a, b = batch(n, kind), np.stack([sides(n, kind)] * 3)
 
     x = WAYS[way](linalg.solve)(rnp.asarray(a), rnp.asarray(b))
@@ -128,9 +128,7 @@ def test_a_system_with_a_nan_has_no_solution_even_if_lapack_skips_zeros(n: int, 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("n", [1, 5, 33, 65])
 @pytest.mark.parametrize("name", SOLUTIONS)
-def test_a_column_that_is_not_finite_affects_its_own_solution_and_tangent_alone(
-    name: str, n: int, way: str, bad: float
-):
+def test_a_column_that_is_not_finite_affects_only_its_own_solution_and_tangent(name: str, n: int, way: str, bad: float):
     a, b, solve = matrix(n, "float32"), sides(n, "float32"), SOLUTIONS[name]
     expected = np.linalg.solve(a.astype(float), b.astype(float))
     spoilt = b.copy()
@@ -148,7 +146,7 @@ def test_a_column_that_is_not_finite_affects_its_own_solution_and_tangent_alone(
 @on_the_processor
 @pytest.mark.parametrize("n", [3, 33])
 @pytest.mark.parametrize("name", SOLUTIONS)
-def test_a_cotangent_that_is_not_finite_affects_its_own_column_alone(name: str, n: int, way: str):
+def test_a_cotangent_that_is_not_finite_affects_only_its_own_column(name: str, n: int, way: str):
     a, ct = matrix(n, "float32"), sides(n, "float32")
     ct[n // 2, 1] = np.nan
 

@@ -97,7 +97,7 @@ def test_decomposing_expands_within_rounding(data: st.DataObject):
 
 @pytest.mark.parametrize("one", SIMPLIFY, ids=lambda p: p.name)
 @given(data=st.data())
-def test_every_pass_alone_keeps_every_bit(one: Any, data: st.DataObject):
+def test_every_single_pass_keeps_every_bit(one: Any, data: st.DataObject):
     program = data.draw(programs())
     args = data.draw(arguments(program))
     before = lowered(program)

@@ -120,7 +120,7 @@ def test_a_python_number_stays_weak_in_a_derivative():
     assert rnp.asarray(gradient).dtype == rnp.float32
 
 
-# --- beside 64 bits -------------------------------------------------------------------------------
+# --- combined with 64 bits ------------------------------------------------------------------------
 
 # Numbers that 32 bits cannot hold: Python's, and NumPy's of rank 0 and 1, which count as 32 bits.
 NUMBERS: dict[str, Any] = {

@@ -31,7 +31,7 @@ from tests.support.sampling import IS_WHOLE, each_value, in_turn, without
 
 DEVICES = [d for d in rune.devices() if d.target.backend != "null"]
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
-# What interprets loops, element after element, has no order of its own, and long rows take seconds.
+# Executors that interpret loops are left out: long rows take them seconds.
 DRIVERS = [d for d in DEVICES if d.target.backend != "reference"]
 each_driver = pytest.mark.parametrize("device", DRIVERS, ids=lambda d: d.name)
 GROUPS = [d for d in DEVICES if d.target.threads_per_workgroup >= THREADS]
@@ -107,7 +107,7 @@ def test_several_keys_are_sorted_with_their_values(device: Any):
 
 @in_turn()
 @each_device
-def test_the_largest_of_a_long_row_are_taken_in_order(device: Any):
+def test_the_largest_elements_of_a_long_row_are_in_order(device: Any):
     x = keys(3001)
 
     values, positions = rune.jit(partial(rune.lax.top_k, k=40), device=device.name)(x)

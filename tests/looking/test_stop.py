@@ -191,7 +191,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 13), (257, 129), (64, 1000)])
 @pytest.mark.parametrize("name", CALLS)
-def test_a_kernel_in_parts_gives_what_it_gives_at_once(
+def test_a_kernel_in_parts_gives_the_result_of_the_undivided_kernel(
     name: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ):
     x = rnp.asarray(np.random.default_rng(0).normal(size=shape), dtype="f4")

@@ -249,7 +249,7 @@ def along_a_slope(x, i):
 
 @pytest.mark.parametrize("function", [over_a_pivot, along_a_slope])
 @pytest.mark.parametrize("size", [1, 7, 31, 130, 2048, 65537])
-def test_no_thread_of_a_gpu_walks_a_long_row_alone(function, size: int):
+def test_no_single_thread_of_a_gpu_computes_a_long_row(function, size: int):
     kernels = stages(rune.make_program(function)(f32(size), i32()), H100).kernels
 
     rows = [int(n) for n in re.findall(r"over j0 in (\d+)", program_text(kernels))]

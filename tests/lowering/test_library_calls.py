@@ -76,7 +76,7 @@ def test_without_an_expansion_a_device_asks_the_host_and_warns_once():
 
 
 @pytest.mark.parametrize("device", ["cpu:0", "reference:0"])
-def test_several_results_come_from_either_way(device: str):
+def test_several_results_can_be_computed_in_either_way(device: str):
     both = Primitive(
         "both",
         "test",

@@ -163,7 +163,7 @@ def test_a_donated_argument_lends_its_memory_to_a_result_of_its_type():
     assert plan.donations == ((0, 0),)
 
 
-def test_without_donation_nothing_is_lent():
+def test_without_donation_no_memory_is_reused():
     assert lower(program_of(step_of_sgd, f32(8), f32(8)), PLAIN).donations == ()
 
 

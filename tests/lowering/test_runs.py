@@ -60,7 +60,7 @@ def test_loads_that_are_further_apart_or_run_backwards_are_not_merged():
     assert runs(loads("4*i + 3", "4*i + 2", "4*i + 1", "4*i")) == []
 
 
-def test_loads_under_other_conditions_are_apart():
+def test_loads_under_other_conditions_are_not_merged():
     text = "a0: f32 = x[2*i if index(i) < 9_i64]\na1: f32 = x[2*i + 1 if index(i) < 8_i64]"
 
     assert runs(text) == []
@@ -74,7 +74,7 @@ def test_stores_to_neighbours_are_one_run():
     assert len(run.values) == 4
 
 
-def test_stores_of_what_the_run_itself_writes_are_apart():
+def test_stores_to_memory_that_the_run_writes_are_not_merged():
     assert runs("store y[2*i] = 1.0_f32\nstore y[2*i + 1] = y[2*i] + 1.0_f32") == []
 
 

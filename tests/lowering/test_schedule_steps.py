@@ -43,7 +43,7 @@ def test_each_step_keeps_the_values_of_distances(text: str):
     agree(evaluate(program, args), run(variant, program, GPU, args), relative=1e-5)
 
 
-def test_vectors_of_neighbours_lie_apart_and_keep_every_value(expect):
+def test_vectors_of_strided_neighbours_keep_every_value(expect):
     program = program_of(ops.add, f32(3, 8), f32(3, 8))
     kernel, schedule = only_kernel(kernelize(program, GPU)), parse("vectors(4, lanes=2, neighbours=2)")
     args = random_arguments(program)

@@ -35,8 +35,8 @@ def test_scores_of_any_number_of_arrays_are_right_and_stored_beyond_what_a_kerne
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
     if not is_gradient:
-        near(weights @ v, results[0], relative=1e-5, why="f32 beside f64")
+        near(weights @ v, results[0], relative=1e-5, why="f32 against f64")
         return
     slopes = weights * (q @ v.T - np.sum(q * (weights @ v), -1, keepdims=True))
     for reference, actual in zip((slopes @ k + weights @ v, slopes.T @ q, weights.T @ q), results, strict=True):
-        near(reference, actual, relative=1e-4, why="f32 beside f64")
+        near(reference, actual, relative=1e-4, why="f32 against f64")

@@ -198,7 +198,7 @@ def run(code: KernelCode, pair: tuple[str, str] | None = None) -> None:
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_every_barrier_that_is_taken_away_is_found_as_a_race(name):
+def test_every_missing_barrier_is_found_as_a_race(name):
     code = code_of(*SHARED[name])
 
     run(code)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-# What a case goes without that compiles a loop of its own for each shape and dtype.
+# The variants left out for a case that compiles a separate loop for each shape and dtype.
 LOOP: Mapping[str, str] = dict.fromkeys(
     ("every other", "reversed", "by columns", "views *", "bool", "[iu]*", "*f16"), "its arguments are taken as anywhere"
 )

@@ -291,7 +291,7 @@ def test_a_traced_value_is_moved_to_a_device():
     same(X, copy)
 
 
-def test_cuda_memory_is_lent_where_it_is(on_cuda: tuple[Array, FakeCuda]):
+def test_cuda_memory_is_exported_without_a_copy(on_cuda: tuple[Array, FakeCuda]):
     x, _fake = on_cuda
 
     memory, loan = dlpack.borrow(x.__dlpack__(max_version=(1, 0)))

@@ -203,7 +203,7 @@ def test_a_real_block_that_no_basis_is_right_for_has_no_derivative_but_its_compl
 @pytest.mark.parametrize("left_side", [False, True])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("turn", [(False, False), (True, False), (False, True), (True, True)])
-def test_a_triangle_is_solved_from_either_side_and_turned(left_side: bool, lower: bool, turn: tuple[bool, bool]):
+def test_a_triangle_is_solved_from_either_side_and_transposed(left_side: bool, lower: bool, turn: tuple[bool, bool]):
     a = drawn(2, 3, 3) + 1j * drawn(2, 3, 3) + 3 * np.eye(3)
     b = drawn(2, 3, 4) if left_side else drawn(2, 4, 3)
 

@@ -118,7 +118,7 @@ def test_each_axis_has_its_own_fill_value():
     assert listed(results) == [[0, 1, 7], [0, 1, 8]]
 
 
-def test_nothing_fills_the_distinct_elements_of_nothing():
+def test_the_distinct_elements_of_an_empty_array_are_fill_values():
     with pytest.raises(ArgumentError, match="the array is empty"):
         rnp.unique(rnp.zeros(0), size=2)
 
@@ -178,7 +178,7 @@ SETS = ("setdiff1d", "setxor1d", "union1d", "intersect1d")
 
 @pytest.mark.parametrize("fill", [0, 7])
 @pytest.mark.parametrize("name", SETS)
-def test_sets_of_nothing_are_fills(name: str, fill: int):
+def test_sets_of_empty_arrays_are_fill_values(name: str, fill: int):
     nothing = rnp.zeros((0, 3), rnp.int16)
 
     actual = getattr(rnp, name)(nothing, nothing, size=4, fill_value=fill)

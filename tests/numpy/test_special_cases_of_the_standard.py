@@ -37,7 +37,7 @@ TURNED = {"asin": "asinh", "atan": "atanh", "sin": "sinh", "tan": "tanh", "cos":
 DIVIDED = {"log2": math.log(2), "log10": math.log(10)}
 
 
-# Complex functions of NumPy's of which some case is not the standard's.
+# NumPy's complex functions that differ from the standard in some case.
 LEFT = {"eagerly": set[str](), "compiled": set[str](), "NumPy": {"expm1", "sign"}}
 
 

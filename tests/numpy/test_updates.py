@@ -188,7 +188,7 @@ def test_writing_out_of_bounds_is_dropped(at: Any, name: str, mode: str | None):
     assert getattr(rnp.arange(5.0).at[at], name)(3.0, mode=mode).tolist() == [0, 1, 2, 3, 4]
 
 
-def test_writing_out_of_bounds_goes_to_the_nearest_element_when_clipped():
+def test_clipped_writes_out_of_bounds_go_to_the_nearest_element():
     x = rnp.arange(5)
 
     assert x.at[10].set(9, mode="clip").tolist() == [0, 1, 2, 3, 9]

@@ -66,7 +66,7 @@ def test_wide_positions_are_read_where_integers_say(dtype: str, mode: str, way: 
     of_index, elements = WAYS[way](reads)(rnp.asarray(X), positions(dtype))
 
     same(read(dtype, mode), np.asarray(of_index))
-    # np.take's "clip" knows no counting from the end.
+    # np.take's "clip" does not count negative positions from the end.
     same(read(dtype, mode, mode != "clip"), np.asarray(elements))
 
 

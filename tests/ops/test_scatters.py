@@ -225,7 +225,7 @@ def test_the_element_and_its_updates_share_a_tie_equally():
     assert highest == ([third, 0.0, 1.0], [third, third, 1.0])
 
 
-def test_updates_alone_share_a_tie_when_the_element_loses():
+def test_only_updates_share_a_tie_if_the_old_element_loses():
     shares = gradients(ops.scatter_max, [0.0, 5.0], [0, 0, 0, 1], [2.0, 1.0, 2.0, 4.0])
 
     assert shares == ([0.0, 1.0], [0.5, 0.0, 0.5, 0.0])
@@ -246,7 +246,7 @@ def test_the_gradient_of_a_nan_belongs_to_the_nans_and_that_of_an_untouched_elem
 
 
 def test_ties_are_counted_exactly_in_the_half_types():
-    # 1000 ones do not add up in bf16, nor in f16 if each had the share 1/1001 rounded up.
+    # 1000 ones have no exact sum in bf16, nor in f16 if each share of 1/1001 is rounded up.
     indices, u = array(np.zeros(1000, np.int32)), array(np.ones(1000, dtypes.bf16))
 
     def total(u: Any) -> Any:

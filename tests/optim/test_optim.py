@@ -193,7 +193,7 @@ def test_the_first_step_of_adam_is_the_learning_rate_for_any_gradient():
 
     updates, _ = optimizer.update(grads, optimizer.init(grads))
 
-    near(np.array([-0.1, 0.1, -0.1]), updates, relative=2e-5, why="epsilon beside 1e-3")
+    near(np.array([-0.1, 0.1, -0.1]), updates, relative=2e-5, why="epsilon next to 1e-3")
 
 
 def test_decay_without_parameters_is_refused():

@@ -81,7 +81,7 @@ NESTS = st.recursive(
 
 @COMPILING
 @given(seed=SEEDS, nest=NESTS, kind=st.sampled_from(TRANSPARENT))
-def test_a_nest_that_runs_once_draws_what_it_draws_alone(seed: int, nest: Nest, kind: str):
+def test_a_nest_that_runs_once_draws_the_same_as_alone(seed: int, nest: Nest, kind: str):
     with random.seed(seed):
         expected = rows(keys_of(nest)), drawn(1)
     with random.seed(seed):

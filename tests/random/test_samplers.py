@@ -98,7 +98,7 @@ def test_the_distribution_function_is_that_of_the_distribution(case: Case):
 
 
 @pytest.mark.parametrize("case", DISCRETE, ids=str)
-def test_every_value_comes_as_often_as_it_should(case: Case):
+def test_every_value_has_its_expected_frequency(case: Case):
     sample = numbers(case)
     values, counts = np.unique(sample, return_counts=True)
     expected = case.law.pmf(values) * COUNT
@@ -326,7 +326,7 @@ EDGES = [
 
 
 @pytest.mark.parametrize("number", range(len(EDGES)))
-def test_samples_stay_in_range_for_parameters_at_the_edge_of_theirs(number: int):
+def test_samples_stay_in_range_for_parameters_at_the_edge(number: int):
     draw, least, most = EDGES[number]
 
     sample = np.asarray(draw()).astype(np.float64)

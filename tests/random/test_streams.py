@@ -312,7 +312,7 @@ def test_derivatives_see_the_draws_of_the_function():
         same(mask, np.asarray(rune.jacfwd(loss)(rnp.ones(3))))
 
 
-def test_derivatives_take_from_the_stream_what_the_function_takes():
+def test_derivatives_use_as_many_draws_as_the_function():
     with random.seed(0):
         rune.value_and_grad(lambda x: x * random.uniform())(1.0)
         keys = drawn(1)

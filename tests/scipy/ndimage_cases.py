@@ -13,7 +13,7 @@ def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
 
 
 _MODES = ("reflect", "mirror", "nearest", "wrap", "constant")
-# Between the last element and what lies beyond, rune and JAX interpolate.
+# Between the last element and the padding, rune and JAX interpolate.
 _BEYOND = {"wrap": "grid-wrap", "constant": "grid-constant"}
 _PLANE = {2: "the image has two axes"}
 

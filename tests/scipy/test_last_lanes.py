@@ -66,7 +66,7 @@ def test_a_lane_has_the_same_bits_among_many_lanes_as_among_few(name: str, dtype
 @pytest.mark.parametrize("slow", [0, 1, FEW - 1, FEW, FEW + 1, MANY // 2, MANY])
 def test_any_number_of_lanes_can_converge_slowly(slow: int):
     x = np.full(MANY, 0.25)
-    # Beside 1 the fraction takes hundreds of steps; the slow ones lie in no order.
+    # Near 1 the fraction takes hundreds of steps; the slow lanes are in no order.
     x[np.random.default_rng(slow).permutation(MANY)[:slow]] = 0.998
 
     values = rune.jit(special.betainc)(*exact([np.full(MANY, 0.3), np.full(MANY, 0.2), x]))

@@ -27,7 +27,7 @@ def test_local_data_make_a_tree_of_arrays():
         same(array, np.asarray(part, np.float32))
 
 
-def test_nothing_makes_nothing_whatever_its_sharding_is():
+def test_empty_arrays_give_empty_results_with_any_sharding():
     assert rune.make_array_from_process_local_data(None, None) is None
     assert rune.make_array_from_process_local_data(ONE, (None, {})) == (None, {})
 

@@ -3,5 +3,5 @@
 from tests.sharding.in_a_process import OF_PROGRAMS, require_passing
 
 
-def test_programs_compute_on_eight_devices_what_they_mean():
+def test_programs_on_eight_devices_give_the_results_of_jax():
     require_passing(OF_PROGRAMS)

@@ -146,7 +146,7 @@ def guard_arenas(guards: Guards, executables: list[GuardedArenas]) -> None:
     begin, new_arena = CpuExecutable.__init__, CpuExecutable.new_arena
 
     def begin_apart(self: CpuExecutable, plan: Plan, host: Host, work: Work) -> None:
-        # A clock knows the steps by their identity.
+        # A clock identifies the steps by their identity.
         spread_plan, gaps = spread(plan, guards) if host.clock is None else (plan, [])
         begin(self, spread_plan, host, work)
         vars(self)["gaps"] = gaps  # its copies for other devices have them, too

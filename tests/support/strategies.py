@@ -32,7 +32,7 @@ from tests.ops.calls import Operand, Sample
 from tests.ops.samples import samples
 from tests.support.arrays import array
 
-# Functions with a step or a tie that may lie anywhere, whose derivatives differences cannot check;
+# Functions with jumps or ties anywhere, whose derivatives cannot be checked by differences;
 # and those that cut derivatives.
 UNSMOOTH = frozenset(
     {

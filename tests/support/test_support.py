@@ -63,7 +63,7 @@ def test_ulps_count_representable_numbers():
     ],
     ids=["value", "dtype", "shape", "nan", "tree"],
 )
-def test_same_tells_values_dtypes_shapes_and_trees_apart(other: object):
+def test_same_distinguishes_values_dtypes_shapes_and_trees(other: object):
     with pytest.raises(AssertionError):
         same(np.array([1.0, 2.0]), other)
 

@@ -202,7 +202,7 @@ def test_a_function_may_write_to_outer_references_in_eager_code():
     assert (float(gradient), float(ref[...])) == (6.0, 4.0)
 
 
-def test_messages_about_a_carry_do_not_speak_of_references():
+def test_messages_about_a_carry_do_not_mention_references():
     ref = new_ref(0.0)
 
     def step(i: Any, c: Any) -> Any:

@@ -21,7 +21,7 @@ ROWS = rune.ShapeDtypeStruct((2, 3), "float32")
 DUCK: Any = SimpleNamespace(shape=(2, 3), dtype=np.dtype("float32"))
 
 
-def test_a_struct_says_what_an_array_has():
+def test_a_struct_has_the_attributes_of_an_array():
     assert (ROWS.shape, ROWS.dtype, ROWS.ndim, ROWS.size, len(ROWS)) == ((2, 3), np.float32, 2, 6, 2)
     assert (ROWS.sharding, ROWS.weak_type) == (None, False)
 
@@ -91,7 +91,7 @@ def test_a_type_is_enough_where_values_do_not_matter(x: Any):
     assert rune.eval_shape(lambda v: v.T, x) == rune.ShapeDtypeStruct((3, 2), "float32")
 
 
-def test_structs_come_out_of_eval_shape_and_go_in_again():
+def test_eval_shape_returns_and_accepts_structs():
     out = rune.eval_shape(lambda x: {"sum": x.sum(), "keys": rune.random.split(rune.random.key(0))}, ROWS)
 
     assert out["sum"] == rune.ShapeDtypeStruct((), "float32")

@@ -243,7 +243,7 @@ assert_type(doubled(x.shape[0]), int)
 assert_type(x.shape, tuple[int, ...])
 
 
-# Functions with rules of their own keep their signatures.
+# Functions with custom rules keep their signatures.
 @rune.custom_vjp
 def root(x: Array, shift: float = 0.0) -> Array:
     return rnp.sqrt(x + shift)

@@ -28,7 +28,7 @@ ROUNDING = {"float64": 1e-9, "complex128": 1e-9, "float32": 1e-4, "complex64": 1
 COARSE = re.compile(r"\b(bfloat16|float16)\b")
 SECOND = re.compile(r"hessian|jvp\(jax\.grad|grad\(lambda")
 DERIVATIVE = re.compile(r"smooth\(f|grad|jvp|vjp|linearize|jac|hessian")
-# Functions of which JAX keeps or drops weakness for reasons of its implementation alone.
+# Functions for which JAX keeps or drops weak types only because of its implementation.
 OTHERWISE = re.compile(
     r"rint|heaviside|hypot|power|gcd|lcm|gelu|nan_to_num|cross|choose|associative_scan|insert|convolve|i0|det|conv"
     r"|ediff1d|place|dynamic_update|logaddexp2|log2|log10|\*\*|spacing"

@@ -50,13 +50,13 @@ def unlike() -> list[str]:
     return [f"{title}.{name}: {how}" for title, name, how in differences(of_rune())]
 
 
-def test_a_parameter_is_taken_or_in_the_table():
+def test_a_parameter_is_accepted_or_in_the_table():
     patterns = [p for group in PARAMETERS.values() for p in group]
 
     assert [line for line in unlike() if not any(fnmatchcase(line, p) for p in patterns)] == []
 
 
-def test_every_parameter_in_the_table_is_not_taken():
+def test_every_parameter_in_the_table_is_refused():
     lines = unlike()
 
     assert [p for group in PARAMETERS.values() for p in group if not any(fnmatchcase(n, p) for n in lines)] == []

@@ -182,7 +182,7 @@ def test_a_function_that_the_process_lacks_is_named():
         compiler.compile_module("f", text)
 
 
-# --- what the layout does not know ----------------------------------------------------------------
+# --- what the layout does not support -------------------------------------------------------------
 
 
 def relocations(code: bytes) -> Iterator[int]:
@@ -236,7 +236,7 @@ def test_the_processor_is_known_from_disk_as_llvm_names_it():
     assert processor._identity.__wrapped__() == processor._identity()
 
 
-def test_another_llvm_or_processor_is_queried_anew(monkeypatch: pytest.MonkeyPatch):
+def test_another_llvm_or_processor_is_queried_again(monkeypatch: pytest.MonkeyPatch):
     processor.known(llvm.processor)
 
     for name, value in (("llvm_words", "another"), ("_identity", b"another")):
@@ -355,7 +355,7 @@ def answer(folder: Path, script: str, *words: str) -> list[str]:
 STORED = ("elementwise", "gemm", "convolution", "linalg", "while", "scan")
 
 
-def test_a_process_with_cached_programs_needs_neither_llvm_nor_lowering(folder: Path):
+def test_a_process_with_cached_programs_needs_no_llvm_and_no_lowering(folder: Path):
     first, second = (answer(folder, SOME, *STORED) for _ in range(2))
 
     assert (first, second) == (["True"] * 3, ["False"] * 3)
@@ -376,7 +376,7 @@ def test_threads_and_children_of_forks_run_what_is_found(folder: Path):
     assert answer(folder, FORKED) == ["0"]
 
 
-def test_damaged_code_is_made_anew(folder: Path):
+def test_damaged_code_is_compiled_again(folder: Path):
     answer(folder, SOME, "linalg")
     for path in (folder / "kernels").iterdir():
         data = bytearray(path.read_bytes())

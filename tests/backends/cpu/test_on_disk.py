@@ -217,7 +217,7 @@ def test_a_program_that_holds_arrays_and_objects_without_a_meaning_have_no_words
 
 
 @pytest.mark.parametrize("change", ["source", "processor", "settings", "searches", "dump"])
-def test_another_source_processor_or_setting_compiles_anew(change: str, monkeypatch: pytest.MonkeyPatch):
+def test_another_source_processor_or_setting_compiles_again(change: str, monkeypatch: pytest.MonkeyPatch):
     compiled(program_of(rnp.sin), CPU)
     changes = {}
     match change:
@@ -249,7 +249,7 @@ LOWERED_BY = executables.lowered_by
 # --- files and processes ----------------------------------------------------------------------
 
 
-def test_torn_files_are_compiled_anew(folder: Path):
+def test_truncated_files_are_compiled_again(folder: Path):
     expected = runs(compiled(program_of(softmax), CPU), X)
     for path in (folder / "kernels").iterdir():
         path.write_bytes(path.read_bytes()[:-7])

@@ -50,7 +50,7 @@ def test_relocations_without_addends_are_refused():
 
 
 @pytest.mark.parametrize("distance", [1 << 31, -(1 << 31) - 1])
-def test_places_that_32_bits_cannot_hold_apart_are_refused(distance: int):
+def test_buffers_too_large_for_32_bit_offsets_are_refused(distance: int):
     with pytest.raises(Unplaced, match=f"two places are {distance} B apart"):
         layout_of(TEXT)._put_half(0, distance)
 

@@ -152,7 +152,7 @@ def test_matrices_at_the_ends_of_the_range_are_scaled(place: str, dtype: type):
     u, s, vh = compiled(svd, a)
 
     exact = a.astype(np.float64) / scale
-    # A subnormal number has an error of its own, half of the smallest one.
+    # A subnormal number has an absolute error, half of the smallest number.
     error = 8 * 29 * (float(info.eps) * size_of(exact) + float(info.smallest_subnormal) / scale)
     assert np.max(np.abs(w.astype(np.float64) / scale - np.linalg.eigvalsh(exact))) < error
     assert np.max(np.abs(exact @ v - v * (w.astype(np.float64) / scale))) < error

@@ -88,7 +88,7 @@ def require_decomposition(a: np.ndarray) -> None:
     w, v = map(np.asarray, DECOMPOSE(x))
     alone = np.asarray(VALUES(x))
     size = np.max(np.abs(a.astype(wide))) or wide(1)
-    # A subnormal number has an error of its own.
+    # A subnormal number has an absolute error.
     error = 8 * n * (float(info.eps) * n**0.5 + float(info.smallest_subnormal / size))
     exact, unit_values, vectors = a.astype(wide) / size, w.astype(wide) / size, v.astype(wide)
     truth = np.linalg.eigvalsh(exact.astype(np.float64))

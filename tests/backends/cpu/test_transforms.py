@@ -115,7 +115,7 @@ def test_cores_share_rows_without_leaving_one_out(cores: int):
     assert distance(by_cores(rnp.fft.fft, x, cores), np.fft.fft(x.astype(np.complex128))) < 2 * ERRORS[np.complex64]
 
 
-# Beyond what lies on a stack: the next length that splits, powers of two, odd ones, several rows.
+# Beyond the buffers on the stack: the next length that splits, powers of two, odd lengths, rows.
 VERY_LONG = [(65_600,), (107_520,), (131_072,), (3**11,), (262_144,), (2, 131_072), (3, 250_047), (1 << 20,)]
 
 

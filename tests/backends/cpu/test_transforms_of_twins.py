@@ -51,7 +51,7 @@ def test_real_twins_have_numpys_spectrum(count: int, dtype: type):
 
 
 @by_dtype
-def test_single_frequencies_of_real_twins_stand_alone(dtype: type):
+def test_single_frequencies_of_real_twins_are_right(dtype: type):
     for n in lengths(dtype):
         t = np.arange(2 * n)
         for k in (0, 1, n // 2, n - 1, n):

@@ -400,7 +400,7 @@ class FakeCuda(Kernels):
         self.shared_limits[function.name] = nbytes
 
     def has_room(self, function: Any, shared_bytes: int) -> None:
-        """A launch requests the shared memory that the code declares, within the function's limit."""
+        """A launch requests the shared memory that its code declares, within the limit."""
         name = function if isinstance(function, str) else function.name
         assert shared_bytes <= self.shared_limits.get(name, 48 << 10)
         assert isinstance(function, str) or shared_bytes == render(function, CUDA_C).shared_bytes

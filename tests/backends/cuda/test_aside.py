@@ -13,7 +13,7 @@ from tests.backends.cuda.fake import FakeCuda
 from tests.support.close import same
 
 
-def test_a_copy_aside_has_the_contents_that_the_host_array_had(device: Any, fake: FakeCuda):
+def test_an_asynchronous_copy_has_the_contents_at_the_time_of_the_call(device: Any, fake: FakeCuda):
     x = np.arange(6, dtype=np.float32)
 
     buffer, join = device.copy_in_aside(x)
@@ -67,7 +67,7 @@ def test_an_unjoined_copy_is_waited_for_before_its_memory_is_reused(device: Any,
     assert len(fake.waits) == before + 1
 
 
-def test_a_join_that_is_called_is_not_made_again_when_it_goes(device: Any, fake: FakeCuda):
+def test_a_called_join_is_not_repeated_when_it_is_dropped(device: Any, fake: FakeCuda):
     _, join = device.copy_in_aside(np.ones(6, np.float32))
     join()
     before = len(fake.waits)

@@ -197,7 +197,7 @@ def test_one_graph_covers_each_choice_of_sizes(device: Any, fake: FakeCuda):
     assert fake.log.count("cuGraphInstantiate") == 3
 
 
-def test_a_size_that_comes_once_makes_no_graph(device: Any, fake: FakeCuda):
+def test_a_size_that_occurs_once_makes_no_graph(device: Any, fake: FakeCuda):
     n = rune.dims.symbol("n", 0, 100)
     executable = device.record(plan_for(lambda x: rnp.cumsum(rnp.cumsum(x)) + 1, f32(n)))
 
@@ -354,7 +354,7 @@ def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(de
     assert [s.seconds for s in steps] == [1e-3 * s.calls for s in steps]  # a command each
 
 
-def test_a_call_is_in_flight_until_its_event_has_come(device: Any, fake: FakeCuda):
+def test_a_call_is_in_flight_until_its_event_is_done(device: Any, fake: FakeCuda):
     executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
     argument = device.copy_in(np.ones(8, np.float32))
     executable([argument])

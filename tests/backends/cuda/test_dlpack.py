@@ -143,7 +143,7 @@ def test_memory_with_gaps_is_refused(place: Device, fake: FakeCuda):
         rnp.from_dlpack(lender)
 
 
-def test_an_array_of_nothing_is_borrowed(place: Device, fake: FakeCuda):
+def test_an_empty_array_is_borrowed(place: Device, fake: FakeCuda):
     same(np.empty((0, 3), np.float32), rnp.from_dlpack(Lender(fake, np.empty((0, 3), np.float32))))
 
 

@@ -220,7 +220,7 @@ def test_streams_that_wait_for_each_other_hang(two: Two):
         first.drain()
 
 
-def test_an_abort_ends_what_a_device_waits_for(two: Two):
+def test_an_abort_ends_the_waits_of_a_device(two: Two):
     two.nccl.start_limit = 1
     with pytest.raises(Refused, match="unhandled cuda error"):
         grouped(lambda t: t.all_reduce(0), lambda t: t.all_reduce(1))(two)

@@ -152,7 +152,7 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing(device: An
     assert "mem_alloc" not in later
 
 
-def test_another_patch_of_the_compiler_finds_nothing_of_the_cache(
+def test_another_patch_of_the_compiler_finds_no_cached_code(
     device: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     monkeypatch.setattr(cuda, "compile_source", lambda source, name, arch: f"0: {name} for {arch}".encode())

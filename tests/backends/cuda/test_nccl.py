@@ -161,7 +161,7 @@ def test_groups_of_an_axis_have_their_own_communicators(nccl: FakeNccl, devices:
     assert nccl.log.count("ncclCommInitAll") == 2
 
 
-def test_both_axes_of_a_mesh_meet(nccl: FakeNccl, devices: list[Device]):
+def test_collectives_along_both_axes_of_a_mesh_are_right(nccl: FakeNccl, devices: list[Device]):
     def body(v: Any) -> Any:
         return lax.psum(v, "a") * 10 + lax.ppermute(v, "b", [(0, 1), (1, 0)]) + lax.psum(v, ("a", "b"))
 
@@ -182,7 +182,7 @@ def test_several_operands_are_one_group_of_calls(nccl: FakeNccl, devices: list[D
     assert (nccl.log.count("ncclGroupEnd"), nccl.log.count("ncclAllReduce")) == (1, 8)
 
 
-def test_loops_and_branches_meet_as_often_as_they_run(nccl: FakeNccl, devices: list[Device]):
+def test_loops_and_branches_communicate_each_time_they_run(nccl: FakeNccl, devices: list[Device]):
     def body(v: Any) -> Any:
         def step(i: Any, x: Any) -> Any:
             return lax.cond(i % 2 == 0, lambda y: lax.psum(y, "a") / 4, lambda y: rnp.flip(y) + lax.axis_index("a"), x)

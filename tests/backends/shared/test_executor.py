@@ -21,7 +21,7 @@ from rune.lowering.plan import Copy, Plan, SizeSource, Slot, Space
 n, m = dims.symbol("n", 1, 8), dims.symbol("m", 0)
 MATRIX, ROW = ArrayType((n, 2 * m), dtypes.f32), ArrayType((n,), dtypes.i8)
 STEP = Copy(Slot(Space.ARENA, MATRIX, offset=16 * n), Slot(Space.ARGUMENT, MATRIX))
-# A size is read off an axis that is just that size: m has an argument of its own.
+# A size is read from an axis that equals that size: m has its own argument.
 SOURCES = (SizeSource("n", 0, 0, 1, 8), SizeSource("m", 2, 0, 0, None))
 PLAN = Plan(
     "f",

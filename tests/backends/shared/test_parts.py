@@ -31,7 +31,7 @@ def test_without_a_bound_a_launch_is_not_divided():
     assert [(p.first, p.count) for p in parts(10**9, 10**18, None, 65535)] == [(0, 10**9)]
 
 
-def test_a_launch_of_nothing_has_no_parts():
+def test_an_empty_launch_has_no_parts():
     assert [*parts(0, 0, 10, 65535)] == []
 
 

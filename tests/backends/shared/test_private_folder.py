@@ -257,7 +257,7 @@ def test_without_a_usable_directory_programs_run_and_warn_once(environment, why)
 
 
 @pytest.mark.parametrize("text", ["", "1e9", " 5000 "])
-def test_a_limit_that_is_a_number_of_bytes_is_taken(tmp_path, monkeypatch, text):
+def test_a_limit_in_bytes_is_accepted(tmp_path, monkeypatch, text):
     monkeypatch.setenv("RUNE_CACHE_BYTES", text)
     monkeypatch.setenv("RUNE_CACHE_DIR", str(tmp_path))
     limits = {"": disk_cache.LIMIT_BYTES, "1e9": 10**9, " 5000 ": 5000}

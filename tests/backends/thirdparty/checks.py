@@ -95,7 +95,7 @@ def test_a_result_may_take_the_memory_of_a_donated_argument():
     same(2 * X, step(rune.device_put(X, "pyloops")))
 
 
-def test_a_size_may_have_the_name_of_what_the_source_uses():
+def test_a_size_may_have_a_name_that_the_source_uses():
     plus = rune.jit(lambda x: x + 1.0, dims={"range": (1, 9)}, device="pyloops")
 
     same(np.full(3, 2, np.float32), plus(rnp.ones(3)))

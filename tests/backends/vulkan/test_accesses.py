@@ -49,7 +49,7 @@ def test_products_of_any_sizes(rows: int, columns: int, inner: int):
 
 
 @pytest.mark.parametrize("sizes", [(32, 48, 16), (31, 48, 17), (33, 46, 32)])
-def test_products_of_turned_matrices(sizes: tuple[int, int, int]):
+def test_products_of_transposed_matrices(sizes: tuple[int, int, int]):
     rows, columns, inner = sizes
     a, b = drawn(inner, rows), drawn(columns, inner)
 

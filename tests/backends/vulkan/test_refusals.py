@@ -157,7 +157,7 @@ def test_a_buffer_that_the_driver_has_no_room_for_is_out_of_memory(
         backend.alloc(ArrayType((100_000_000,), dtypes.f32))
 
 
-# --- copies beside programs -------------------------------------------------------------------
+# --- copies alongside programs ----------------------------------------------------------------
 
 
 def test_a_copy_that_cannot_be_begun_is_an_error(monkeypatch: pytest.MonkeyPatch):

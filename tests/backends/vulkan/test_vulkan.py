@@ -106,7 +106,7 @@ def test_the_drivers_compiled_code_is_kept_on_disk_and_given_back_to_it(monkeypa
 # --- memory -----------------------------------------------------------------------------------
 
 
-def test_an_array_of_several_staged_pieces_makes_the_round_trip(device):
+def test_an_array_of_several_staged_pieces_survives_the_round_trip(device):
     x = np.arange((5 << 24) // 4 + 3, dtype=np.uint32)
     buffer = device.copy_in(x)
     x_before, x[:] = x.copy(), 0

@@ -39,7 +39,7 @@ def between(array: np.ndarray, before: int, after: int) -> np.ndarray:
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i8"])
 @pytest.mark.parametrize("step", [2, 3, 4, 5])
-def test_elements_apart_are_those_of_the_interpreter_and_no_others_change(step: int, dtype: str, on: str):
+def test_strided_elements_equal_the_interpreters_and_no_others_change(step: int, dtype: str, on: str):
     for size in SIZES:
         code = parse(shifted(step, size, dtype))
         x = np.arange(step * (size - 1) + 2).astype(code.params[0].dtype)

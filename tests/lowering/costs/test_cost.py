@@ -277,7 +277,7 @@ def test_a_processor_walks_rows_faster_than_columns():
 
 
 def test_ordered_loops_are_read_element_by_element():
-    # Along j neighbours are one vector; along i each is a request of its own.
+    # Along j neighbours are one vector; along i each is a separate request.
     code = kernel("for i in 64 grid { for j in 1024 grid { store y[1024*i + j] = x[1024*i + j] } }", M16_IN_AND_OUT)
     processor = target("llvm", 2, 32)
 
@@ -363,7 +363,7 @@ def columns(first: str, other: str) -> tuple[float, float]:
     return costs.bytes_through["L3"], costs.parts["L3"]
 
 
-def test_lines_that_follow_each_other_come_sooner_to_a_processor_than_as_many_lines_apart():
+def test_adjacent_lines_are_read_faster_than_as_many_separate_lines():
     together, apart = columns("32*i + j", "32*i + j + 16"), columns("16*i + j", "16*i + j + 512")
 
     assert together[0] == apart[0]  # as many bytes

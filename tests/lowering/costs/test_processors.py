@@ -50,7 +50,7 @@ BOTH_ARRAYS = 2 * 4 * 1500 * 1100  # bytes
 
 def test_a_transposition_in_squares_reads_each_line_about_once():
     assert cost(transposed("plain"), PROCESSOR).bytes_through["L2"] < 1.25 * BOTH_ARRAYS
-    # Lanes in order know no squares: each of them reads another line.
+    # Lanes in order do not use squares: each of them reads another line.
     assert cost(transposed("lanes(i0)"), PROCESSOR).bytes_through["L2"] > 5 * BOTH_ARRAYS
 
 
@@ -105,5 +105,5 @@ def lines(apart: int) -> float:
     return on_core(body, "x: read f32[16777216], y: write f32[16777216]").parts["L3"]
 
 
-def test_every_other_line_comes_later_than_one_line_after_the_other():
+def test_reading_every_other_line_is_slower_than_adjacent_lines():
     assert lines(16) < lines(32)

@@ -53,7 +53,7 @@ def test_rows_of_an_odd_length_are_not_aligned():
     body = "for i in 512 grid { for j in 999 grid { store y[999*i + j] = x[999*i + j] } }"
     result = on_h100(body, "x: read f32[511488], y: write f32[511488]")
 
-    # A subgroup may span rows: points lie side by side across their ends.
+    # A subgroup may span rows: its points continue in the next row.
     assert result.sectors == 4
 
 

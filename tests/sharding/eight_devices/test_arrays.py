@@ -125,7 +125,7 @@ def test_elementwise_operations_stay_where_the_shards_are():
     assert rune.grad(lambda v: (v**3).sum())(array).sharding == sharding
 
 
-def test_arrays_of_two_layouts_of_one_mesh_meet():
+def test_arrays_of_two_layouts_of_one_mesh_combine():
     mesh = make_mesh((4, 2), ("a", "b"))
     x = numbers((8, 6))
     rows = placed(x, NamedSharding(mesh, P("a")))

@@ -21,14 +21,14 @@ def on_eight(body: Any, out_specs: Any = None, **options: Any) -> Any:
     return rune.shard_map(body, mesh=make_mesh((8,), ("a",)), in_specs=P("a"), out_specs=out_specs, **options)
 
 
-def test_a_result_that_differs_between_devices_is_not_taken_for_the_same():
+def test_a_result_that_differs_between_devices_is_not_treated_as_equal():
     with pytest.raises(ArgumentError, match=r"cannot return result\['y'\] by P\(\) .*devices of 'a'\)") as error:
         on_eight(lambda x: {"y": x.sum()}, P())(X)
 
     assert "x.sum()" in str(error.value)
 
 
-def test_a_result_that_differs_within_a_jitted_part_is_not_taken_for_the_same_either():
+def test_a_result_that_differs_within_a_jitted_part_is_not_treated_as_equal_either():
     with pytest.raises(ArgumentError, match="differs between the devices of 'a'"):
         on_eight(rune.jit(lambda x: rnp.sin(x).sum() + lax.axis_index("a")), P())(X)
 

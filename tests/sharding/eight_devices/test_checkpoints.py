@@ -120,7 +120,7 @@ def test_a_checkpoint_that_is_cut_short_at_any_write_leaves_the_old_one(tmp_path
     assert len([f for f in tmp_path.iterdir() if f.is_dir()]) == 1
 
 
-def test_a_damaged_file_is_an_error_and_no_number(tmp_path: Path):
+def test_a_damaged_file_is_an_error_not_a_number(tmp_path: Path):
     save_checkpoint(tmp_path, {"x": sharded(P("a"))})
     (file,) = tmp_path.glob("*/0.0.2")
     for damage in (b"", file.read_bytes()[:-1], file.read_bytes()[:-1] + b"\7"):

@@ -156,7 +156,7 @@ def test_psum_reduces_along_each_axis_of_a_mesh():
     np.testing.assert_array_equal(places[..., 0], 10 * np.arange(4)[:, None] + np.arange(2))
 
 
-def test_loops_and_branches_meet_as_often_as_they_run():
+def test_loops_and_branches_communicate_each_time_they_run():
     def step(carry: Any, row: Any) -> Any:
         total = lax.psum(carry + row, "a")
         return lax.cond(total[0] > 0, lambda t: lax.pmax(t, "a") / 9, lambda t: lax.pmin(t, "a") / 7, total), total
@@ -183,7 +183,7 @@ def test_devices_in_different_branches_meet_for_the_same_collective():
     np.testing.assert_array_equal(result, np.where(np.arange(8) % 2 == 0, 44, 45))
 
 
-def test_operands_of_other_types_do_not_meet():
+def test_operands_of_different_types_are_refused():
     def body(v: Any) -> Any:
         def shorter(v: Any) -> Any:
             return rnp.broadcast_to(lax.psum(v[:, :2], "a").sum(), v.shape)

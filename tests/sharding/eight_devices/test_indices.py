@@ -117,7 +117,7 @@ LAYOUTS = {"rows": (EIGHT, P("x")), "rows by both": (GRID, P(("b", "a"))), "rows
 
 
 @pytest.mark.parametrize(("layout", "mode"), [*zip(LAYOUTS, ["fill", "clip", "promise_in_bounds"], strict=True)])
-def test_indices_of_an_array_in_parts_mean_what_they_mean(layout: str, mode: str):
+def test_indexing_a_split_array_gives_the_same_elements(layout: str, mode: str):
     mesh, spec = LAYOUTS[layout]
 
     def all_of_them(x: Any, i: Any, u: Any) -> Any:
@@ -192,7 +192,7 @@ def test_of_windows_at_computed_starts_the_elements_are_sent_and_not_the_array()
 
 
 @pytest.mark.parametrize(("layout", "mode"), [*zip(LAYOUTS, ["fill", "clip", "promise_in_bounds"], strict=True)])
-def test_windows_at_computed_starts_mean_what_they_mean(layout: str, mode: str):
+def test_windows_at_computed_starts_of_a_split_array_are_right(layout: str, mode: str):
     mesh, spec = LAYOUTS[layout]
     starts = STARTS % 36 if mode == "promise_in_bounds" else STARTS
     rows = lax.ScatterDimensionNumbers((1, 2), (), (0,))

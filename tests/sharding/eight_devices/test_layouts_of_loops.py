@@ -223,7 +223,7 @@ RNN = numbers(6, 10), numbers(10, 10), numbers(10), numbers(5, 8, 6)
 DATA_PARALLEL = (P(), P(), P(), P(None, "a"))
 
 
-def test_a_data_parallel_rnn_sends_its_loss_alone():
+def test_a_data_parallel_rnn_sends_only_its_loss():
     assert sent(rnn, DATA_PARALLEL, *RNN) == {"psum": (1, 4)}
 
 

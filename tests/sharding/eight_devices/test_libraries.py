@@ -65,7 +65,7 @@ def test_a_sort_along_an_axis_that_is_not_cut_sends_nothing(axis: int):
     assert sent(lambda x: rnp.sort(x, axis=axis), spec, x) == {}
 
 
-def test_a_transform_along_the_first_axis_sends_nothing_of_columns_that_are_cut():
+def test_a_transform_along_the_first_axis_of_split_columns_sends_nothing():
     x = np.random.default_rng(0).normal(size=(6, 8)).astype("f")
     x_on_devices = rune.device_put(x, NamedSharding(mesh(), P(None, "a")))
 

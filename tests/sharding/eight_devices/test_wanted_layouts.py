@@ -128,7 +128,7 @@ def test_of_a_gathered_value_the_reversed_one_is_not_gathered():
     assert "ppermute" not in names
 
 
-# --- sums of which each device takes a part -------------------------------------------------------
+# --- sums of which each device computes a part ----------------------------------------------------
 
 
 def gradient_step(w: Any, x: Any) -> Any:

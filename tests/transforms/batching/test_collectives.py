@@ -162,7 +162,7 @@ def test_a_gradient_in_each_lane_sums_the_cotangents_of_all():
     np.testing.assert_array_equal(gradient, [0, 6, 12])  # semantics of JAX: 2y, three times
 
 
-def test_custom_rules_may_speak_of_the_lanes():
+def test_custom_rules_may_use_collectives_over_lanes():
     @rune.custom_vjp
     def mean(y):
         return lax.pmean(y, "i")

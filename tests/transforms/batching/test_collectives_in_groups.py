@@ -85,7 +85,7 @@ def test_groups_of_two_axes_at_once_are_refused():
         rune.vmap(lambda x: lax.psum(x, ("i", "j"), axis_index_groups=GROUPS), axis_name="i")(LANES)
 
 
-def test_a_lane_sends_what_it_has_to_all():
+def test_a_lane_sends_its_value_to_all():
     f = rune.vmap(lambda x: lax.pbroadcast(x, "i", 4), axis_name="i")
 
     np.testing.assert_array_equal(f(LANES), np.stack([LANES[4]] * 6))

@@ -73,7 +73,7 @@ def test_the_masked_form_in_the_hint_and_its_derivative_have_no_nan():
     assert rune.jit(rune.grad(f))(array([4.0, 0.0])).tolist() == [0.25, 0.0]
 
 
-def test_a_number_that_a_result_has_comes_without_a_hint():
+def test_the_error_for_a_nan_in_a_result_has_no_hint_without_a_mask():
     with pytest.raises(NaNError) as error:
         rune.jit(rnp.log)(array([1.0, -2.0]))
     assert error.value.hint is None

@@ -466,7 +466,7 @@ def test_strided_views_are_arguments():
     same(np.asarray(x).T * 2, rune.jit(lambda v: v * 2.0)(x.T))
 
 
-def test_dropping_a_function_frees_its_programs_and_all_that_was_made_of_them():
+def test_dropping_a_function_frees_its_programs_and_everything_made_from_them():
     def used() -> tuple[Any, Any]:
         f = rune.jit(lambda x: (ops.sin(x) * x).sum())
         rune.hessian(f)(X)

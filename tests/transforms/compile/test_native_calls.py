@@ -151,7 +151,7 @@ def test_other_kinds_are_called_as_before(kind: str):
     ids=str,
 )
 @pytest.mark.parametrize("known", [X, [X], {"a": X}, 1.0, np.ones(3, np.float32)], ids=str)
-def test_a_call_of_another_kind_is_never_taken_for_a_known_one(known: Any, other: Any):
+def test_a_call_of_a_new_kind_is_never_mistaken_for_a_known_kind(known: Any, other: Any):
     def function(x: Any) -> Any:
         return tree.map(lambda leaf: leaf + leaf, x)
 

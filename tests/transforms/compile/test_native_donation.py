@@ -154,7 +154,7 @@ def test_counts_of_references_stay_as_they_were():
     assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 10
 
 
-# --- memory that somebody else reads ------------------------------------------------------------
+# --- memory that others read --------------------------------------------------------------------
 
 
 @sizes
@@ -330,7 +330,7 @@ def test_threads_that_donate_one_array_get_the_answer_or_an_error_about_its_dele
             except DeletedArrayError as error:
                 refusals.append(error)
 
-        # By settings of their own, or those for which a call was described.
+        # With different settings, or with those for which a call was described.
         threads = [threading.Thread(target=context().run, args=(work,)) for _ in range(4)]
         for t in threads:
             t.start()

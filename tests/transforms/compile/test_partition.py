@@ -174,7 +174,7 @@ def test_one_program_runs_on_every_device_present():
 
 
 @given(st.integers(0, 10_000))
-def test_random_programs_with_random_moves_mean_what_they_meant(seed: int):
+def test_random_programs_with_random_moves_give_the_same_results(seed: int):
     program = random_program(seed)
     program_with_moves = with_moves(program, np.random.default_rng(seed))
     rng = np.random.default_rng(seed)
@@ -290,7 +290,7 @@ GRADIENTS = {
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
-def test_derivatives_pass_a_move_and_come_home(name: str):
+def test_derivatives_pass_through_a_move_and_return_to_the_first_device(name: str):
     slope = GRADIENTS[name](array(HOST))
 
     close(gradient(), slope, ulps=8, why=WHY)

@@ -229,7 +229,7 @@ def test_a_compiled_call_refuses_committed_arguments_on_different_devices(expect
     ],
     ids=["grad", "grad of jit", "update"],
 )
-def test_committed_arrays_on_different_devices_meet_nowhere(operation: Any):
+def test_committed_arrays_on_different_devices_combine_nowhere(operation: Any):
     with pytest.raises(DeviceError, match="cannot combine arrays on different devices"):
         operation(remote_array(), rune.device_put(HOST, "cpu"))
 
@@ -299,7 +299,7 @@ def donating() -> Any:
     return rune.jit(lambda x, y: x + y, donate_argnums=0)
 
 
-def test_a_donated_array_of_the_device_is_deleted_and_lends_its_memory():
+def test_a_donated_array_on_the_device_is_deleted_and_its_memory_is_reused():
     x, y = remote_array(), remote_array()
     address = x.buffer.ctypes.data  # the reference executor's buffers are NumPy arrays
 
@@ -310,7 +310,7 @@ def test_a_donated_array_of_the_device_is_deleted_and_lends_its_memory():
     same(HOST + HOST, result)
 
 
-def test_a_donated_array_from_elsewhere_survives_and_its_copy_is_not_lent():
+def test_a_donated_array_on_another_device_survives_and_its_copy_is_not_reused():
     x, y, f = free(), remote_array(), donating()
 
     arrays = [f(x, y), f(x, y), x]

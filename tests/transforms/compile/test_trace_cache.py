@@ -61,7 +61,7 @@ def test_its_transformations_are_traced_once_too(transform):
     assert (more.traces, more.compiles) == (0, 0)
 
 
-def test_one_partial_object_is_one_function_and_each_new_one_another():
+def test_each_partial_object_is_a_different_function():
     triple = functools.partial(double, k=3)
 
     assert counts_of_calls(lambda: rune.jit(triple)).traces == 1
@@ -130,7 +130,7 @@ def test_a_cache_that_is_cleared_is_the_functions():
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, rune.grad])
-def test_dropping_a_function_frees_all_that_was_made_from_it(transform):
+def test_dropping_a_function_frees_everything_made_from_it(transform):
     def run():
         def f(x):
             return x * 2.0 + 1.0
@@ -216,7 +216,7 @@ def test_a_program_that_is_evicted_during_a_call_gives_right_results():
     assert not errors
 
 
-def test_a_bound_of_nothing_keeps_hardly_anything_and_gives_right_results():
+def test_a_bound_of_zero_bytes_keeps_little_and_gives_right_results():
     with rune.configure(compiled_bytes=0):
         for _ in range(3):
             for k in range(5):

@@ -80,7 +80,7 @@ def test_jacobians_of_trees_are_trees_of_blocks(jacobian: Any):
     near(np.full(3, 2.0), blocks["sum"][0]["a"], relative=0, why="exact")
 
 
-def test_auxiliary_results_come_second():
+def test_auxiliary_results_are_the_second_result():
     def function(x: Any) -> Any:
         return x**3, {"x": x}
 

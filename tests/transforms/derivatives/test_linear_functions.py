@@ -48,7 +48,7 @@ def test_it_leaves_jit(make: Any):
 
 
 @EITHER
-def test_it_enters_jit_and_is_traced_once_if_it_comes_from_one(make: Any):
+def test_as_an_argument_of_jit_it_is_traced_once(make: Any):
     linear, use = rune.jit(make), rune.jit(applied)
     with rune.counting() as counts:
         for scale in (1.0, 2.0, 3.0):

@@ -57,7 +57,7 @@ def test_nothing_is_evaluated_and_arguments_may_be_types():
     same(np.full(3, 2.0, np.float32), rune.linear_transpose(LINEAR["scaled"], shape)(rnp.ones(3))[0])
 
 
-def test_trees_go_in_and_come_out():
+def test_arguments_and_results_may_be_trees():
     back = rune.linear_transpose(lambda p: {"y": W @ p["x"] + 3.0 * p["b"]}, {"x": X, "b": 1.0})
 
     (cotangent,) = back({"y": rnp.ones(2)})

@@ -30,7 +30,7 @@ def test_both_passes_together_are_vjp(jitted: bool):
     np.testing.assert_allclose(dy, 2 * np.sin(X), rtol=1e-6)
 
 
-def test_one_number_gives_one_cotangent_and_aux_comes_last():
+def test_one_number_gives_one_cotangent_and_aux_is_the_last_result():
     forward, backward = rune.fwd_and_bwd(lambda x, y: (product(x, y), x + y), -1, has_aux=True)
 
     _, residuals, aux = forward(X, Y)

@@ -179,7 +179,7 @@ def test_the_view_runs_no_script_and_fetches_nothing(explanation: Explanation):
 # --- the whole, as one sees it ----------------------------------------------------------------
 
 
-def test_the_view_looks_as_it_did_when_somebody_looked(request: pytest.FixtureRequest, tmp_path: Path):
+def test_the_view_matches_the_reviewed_picture(request: pytest.FixtureRequest, tmp_path: Path):
     expect_picture(request.config, GOLDEN, explained("network")._repr_html_(), tmp_path)
 
 

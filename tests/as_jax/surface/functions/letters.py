@@ -32,7 +32,7 @@ from tests.as_jax.surface.functions.ruled import ruled
 
 FOLDER = Path(__file__).parent
 LANES = 3
-# Unusual arguments, of which one lane is stored: small integers and floats, no elements, one
+# Unusual arguments, with one stored lane: small integers and floats, no elements, one
 # number, odd sizes, axes from the end, masks, indices out of bounds and what becomes of them.
 MANY = tuple(f"more_{n}" for n in "linalg random stats fft nn image transformations special".split())
 UNUSUAL = (*(f"more_{n}" for n in "indexing reductions shapes elementwise orders lax names".split()), *MANY)

@@ -30,7 +30,7 @@ from tests.as_jax.surface.functions.letters import (
 )
 from tests.support.sampling import IS_WHOLE
 
-# Where answers differ on purpose, or JAX's are wrong; and the ways of which this holds.
+# Answers that differ on purpose, or where JAX is wrong, and the ways in which they differ.
 EVERY, SLOPES, GRAD = ("value", "vmap", "jit", "jvp", "grad"), ("jvp", "grad"), ("grad",)
 DIFFERENCES = {
     # jax 0.10.2 is wrong: transposed products of COO and CSR have slopes of other elements; those
@@ -79,7 +79,7 @@ DIFFERENCES = {
     "jnp.cumprod(S, axis=-1)": EVERY,
     "jnp.nancumsum(S)": EVERY,
     "jnp.nancumprod(S)": EVERY,
-    # How many there are has to be known.
+    # Their number must be known.
     "jnp.mask_indices(3, jnp.triu, 1)": ("jit",),
     "jnp.compress(np.array([0, 1, 1]), S, axis=-2)": ("jit",),
     # Sizes, which jit makes arrays of.
@@ -87,7 +87,7 @@ DIFFERENCES = {
     "jnp.iscomplexobj(z), jnp.isrealobj(S), jnp.isscalar(e), jnp.ndim(x), jnp.shape(x), jnp.size(x), jnp.size(x, 1)": (
         "jit",
     ),
-    # Zeros at the end come last, as in NumPy; how many there are at the start has to be known.
+    # Zeros at the end come last, as in NumPy; the number of zeros at the start must be known.
     "jnp.roots(jnp.array([0.0, 0.0, 1.0, -3.0, 2.0, 0.0]) + 0 * e)": EVERY,
     # The polynomial of a real matrix is real.
     "jnp.poly(m)": EVERY,

@@ -36,7 +36,7 @@ def _from_bits(dtype: np.dtype, bits: str) -> np.generic:
     return np.frombuffer(bytes.fromhex(bits), dtype)[0]
 
 
-# What the rendered functions see, beside their arguments.
+# The names that rendered functions can use, besides their arguments.
 NAMESPACE: dict[str, Any] = {
     **{f"_{name}": function for name, function in SCALAR_MEANING.items()},
     **{f"_{short}": dtype for short, dtype in dtypes.FROM_SHORT.items()},
