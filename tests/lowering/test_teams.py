@@ -114,7 +114,7 @@ def test_a_product_of_four_subgroups_parses_back_from_what_it_prints():
     assert "multiply by 4 subgroups x0_panel" in to_text(code)
 
 
-# --- work that continues after a statement ----------------------------------------------------------
+# --- work that continues after a statement --------------------------------------------------------
 
 
 def small() -> KernelCode:
