@@ -159,7 +159,7 @@ def small_heap() -> None:
 
 @pytest.fixture(autouse=True)
 def _traces_of_no_other_test():
-    """A function that several tests jit is traced in each: they count, in whatever order."""
+    """Functions that several tests jit are traced in each of them, because tests count traces."""
     from rune.transforms.compile import trace_cache as traces
 
     traces._shared.clear()

@@ -1,4 +1,4 @@
-"""Locks: a forked child finds every one of them free, whatever other threads were doing."""
+"""Locks: in a forked child all of them are free, whatever other threads were doing."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ lock = locks.reentrant()
 lock.acquire()
 child = os.fork()
 if not child:
-    lock.release()  # raises where the child has it no more
+    lock.release()  # raises if the child no longer owns it
     os._exit(7)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

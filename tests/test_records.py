@@ -68,7 +68,7 @@ def classes(dataclass: Decorator, **how: Any) -> list[type]:
 
     @dataclass(**how)
     class Checked:
-        """A class that looks at what it got."""
+        """A class that checks its fields."""
 
         x: int
         log: list[str] = field(default_factory=list, compare=False)

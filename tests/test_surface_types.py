@@ -83,7 +83,7 @@ def test_lambdas_of_loops_get_arrays_where_the_carry_is_one():
     assert_type(rune.while_loop(lambda c: c.sum() < 5, lambda c: c.at[0].add(1.0), x), Array)
     assert_type(rune.fori_loop(0, 5, lambda i, c: c + i.astype(c.dtype), x), Array)
     assert_type(rune.map(lambda row: row.sum(), x), Array)
-    # A number in a carry is an array inside of the function, whatever its type in the tree.
+    # A number in a carry is an array inside the function, whatever its type in the tree.
     assert rune.scan(lambda c, row: (c + row.sum(), row), 0.0, x)[0].shape == ()
     assert rune.fori_loop(0, 3, lambda i, c: (c[0] + i.astype("f4"), c[1].sum()), (0.0, 1.0))[1].shape == ()
 

@@ -111,7 +111,7 @@ def is_record(obj: Any) -> bool:
     return fields or issubclass(obj, kinds) or obj in HANDLES
 
 
-# Classes whose instances rune makes: nobody calls them.
+# Classes whose instances rune makes; users do not call them.
 HANDLES = (rune.debug.Profile, rune.tree.Partial)
 
 

@@ -43,7 +43,7 @@ print(len(lines))
 
 
 def executed(function: str, calls: int) -> int:
-    """How many lines `grad(f)(x)` executes after so many calls."""
+    """How many lines `grad(f)(x)` executes after this many calls."""
     code = MEASURE.format(function=function, calls=calls)
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     return int(process.stdout)

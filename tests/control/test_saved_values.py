@@ -68,7 +68,7 @@ def total(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def residuals(function: Callable[..., Any], *args: Any) -> list[str]:
-    """The types of what a gradient keeps."""
+    """The types of the residuals of a gradient."""
     _, linear = linearize_flat(lambda *xs: [function(*xs)], args, [True] * len(args))
     return [str(type_of(r)) for r in linear.residuals]
 

@@ -32,7 +32,7 @@ def plain(element: Any) -> Any:
 
 
 def known_stages() -> st.SearchStrategy[list[tuple[str, Stages]]]:
-    """Stages of sources whose length is known, with what they are called."""
+    """Stages of sources with a known length, with their names."""
     return st.lists(
         st.one_of(
             st.integers(0, 3).map(lambda k: (f"shuffle({k})", lambda p: p.shuffle(k))),

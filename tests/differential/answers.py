@@ -103,7 +103,7 @@ WAYS: Mapping[str, Callable[..., Any]] = {"value": value, "jvp": tangents, "vjp"
 
 
 def store(path: Path, answers: Mapping[str, Answer]) -> None:
-    """Write answers: the bytes of all arrays, one after the other, and an index as JSON."""
+    """Write answers: the bytes of all arrays, one after another, and an index as JSON."""
     index = {key: answer.error or [*map(_described, answer.leaves)] for key, answer in answers.items()}
     data = b"".join(leaf.value.tobytes() for answer in answers.values() for leaf in answer.leaves)
     parts = {"data": np.frombuffer(data, np.uint8), "index": np.frombuffer(_text(index), np.uint8)}

@@ -27,7 +27,7 @@ from tests.support.sampling import IS_WHOLE
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent.parent / "docs" / "guide" / "from-jax.md"
-SHARE = 1 if IS_WHOLE else 50  # one of so many answers is taken
+SHARE = 1 if IS_WHOLE else 50  # one in this many answers is compared
 COMPILED = 1 if IS_WHOLE else 700
 RUNE = Library(
     array=lambda x: x if isinstance(x, float) else rnp.asarray(x),

@@ -47,7 +47,7 @@ IN_SHORT = [c for c in CASES if c[0] == "program" or c[1] not in EXCHANGES]
 
 
 def mpirun(devices: Sequence[int], *command: str) -> list[str]:
-    """The command that runs another in several processes, which have so many devices each."""
+    """The command that runs another in several processes with this many devices each."""
     parts = ([":", "-n", "1", "-x", f"RUNE_CPU_DEVICES={count}", *command] for count in devices)
     return [str(MPIRUN), "--allow-run-as-root", "--oversubscribe", *list(itertools.chain(*parts))[1:]]
 

@@ -146,7 +146,7 @@ def arrays() -> None:
 
 
 def made_of_parts() -> None:
-    """Arrays made of what each process has."""
+    """Arrays assembled from the parts of all processes."""
     index, count, devices = distributed.process_index(), distributed.process_count(), len(distributed.devices())
     rows, copies = NamedSharding(line(), P("d")), NamedSharding(line(), P())
     x = numbers(3 * devices, 2)

@@ -62,7 +62,7 @@ def together(x: Any, i: Any) -> Any:
     return (*moments(x), *loops(x, i), *rearrangements(x))
 
 
-# One folder has most of what there is, as g++ needs seconds for each.
+# One folder covers most cases, as g++ needs seconds for each folder.
 SOME = CASES if IS_WHOLE else [(together, (X, 5))]
 
 

@@ -43,7 +43,7 @@ def train(folder: Path, pipe: int) -> None:
 
 
 def saves(count: int) -> Counter[str]:
-    """Kill that many processes at any moment, and look at what they reported."""
+    """Kill this many processes at random moments, and check what they reported."""
     outcomes, last_step = Counter[str](), 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -61,7 +61,7 @@ class Maker(Chance):
         return max(magnitude(env[name]) for env in self.envs)
 
     def pick(self, least: int = 0, kinds: str = "biufc", most: int = 5) -> str | None:
-        """The name of a value of these kinds and so many axes, recent ones more often."""
+        """The name of a value of these kinds and this many axes; recent ones are likelier."""
         fit = [name for name in self.envs[0] if least <= len(self.shape(name)) <= most and self.kind(name) in kinds]
         return fit[-1 - self.below(min(len(fit), 5))] if fit else None
 

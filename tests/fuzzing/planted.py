@@ -194,7 +194,7 @@ def _read_after_it_changed() -> AbstractContextManager[Any]:
     return patch.object(write, "with_originals", lambda kernel, inputs: (kernel, inputs))
 
 
-# --- of what low limits bring to small arrays -----------------------------------------------------
+# --- in code that low limits use for small arrays -------------------------------------------------
 
 
 @contextmanager
@@ -279,7 +279,7 @@ def _start_of_two_tiles(moves: Any, digit: str) -> str:
 
 
 def _parts_of_an_attention() -> AbstractContextManager[Any]:
-    """The parts of a row are added up as they are, whatever their peaks."""
+    """The parts of a row are added up without scaling by their peaks."""
     return patch.object(stream_sums, "_corrected_in_parts", lambda frame, peak: iter(()))
 
 

@@ -7,7 +7,7 @@ from tests.fuzzing.rules_views import Made, Rule
 
 
 def _changed(m: Maker, x: str, s: str, index: str) -> str:
-    """An expression of `s`, which has the shape of x, that has it as well."""
+    """An expression of `s` with the shape of `s`, which is that of x."""
     y, k, axis = m.like(x), m.number(x), m.axis(x) if m.shape(x) else None
     texts = [f"{s} + {y}", f"{y} - {s}", f"{s} * {k}", f"rnp.maximum({s}, {y})"]
     if axis is not None:

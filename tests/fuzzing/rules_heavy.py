@@ -20,7 +20,7 @@ CELLS = 20_000  # of an operand within a step
 
 
 def formed(x: str, shape: Sequence[int]) -> str:
-    """The elements of a value, as often as it takes, in this shape."""
+    """The elements of a value, repeated to fill this shape."""
     return f"rnp.resize({x}, {tuple(shape)})"
 
 

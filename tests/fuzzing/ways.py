@@ -355,7 +355,7 @@ def at_all_sizes(subject: generate.Sized, seed: int) -> None:
 
 
 def at_automatic_sizes(subject: generate.Sized, seed: int) -> None:
-    """One jitted function called with one size after another, whatever becomes symbolic."""
+    """One jitted function called with one size after another, with automatic sizes."""
     with rune.configure(symbolic="auto"):
         _at_each_size(subject, seed, rune.jit(subject.program.function()))
 

@@ -25,7 +25,7 @@ from tests.support.sampling import each_value, in_turn
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 on_every_executor = pytest.mark.parametrize("device", DEVICES)
 CASES = (Case(1, 5, 7, 1, 1, 3), Case(2, 13, 67, 2, 1, 5), Case(1, 67, 131, 2, 2, 17), Case(2, 1, 65, 4, 2, 8))
-# Heads of as many elements as vectors have, some, and as threads stand side by side, or more.
+# Head sizes: those of vectors, of rows of threads, and others.
 WIDE = (Case(1, 33, 70, 1, 1, 16), Case(1, 65, 129, 1, 1, 64), Case(1, 1, 300, 2, 1, 128), Case(1, 64, 192, 1, 1, 48))
 
 

@@ -96,7 +96,7 @@ def fitting(candidates: Sequence[Sample], transformation: str) -> list[Sample]:
     return [s for s in candidates if not any(t.dtype in dtypes.COMPLEX for t in (*s.types, result(s)))]
 
 
-# One in sixty of what derives each primitive on each device, in each way.
+# A sixtieth of the derivatives of each primitive on each device, in each way.
 EVERY = itertools.product([p.name for p in DIFFERENTIABLE], IN_F64, TRANSFORMATIONS)
 DERIVED = one_in(60, list(EVERY))
 

@@ -59,7 +59,7 @@ SAMPLE = [case for case in ALL if case in CHOSEN]
 
 
 def reductions(x: Array) -> list[Array]:
-    """Along each axis, of the array and of what is read along its columns."""
+    """Along each axis, of the array and of the array read by columns."""
     both = [x, x.T]
     return [
         *(r for y in both for r in (y.sum(0), y.sum(1), y.max(0), y.min(1))),

@@ -93,7 +93,7 @@ def unary() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
 
 
 def takes(oracle: object, count: int) -> bool:
-    """Whether it is a universal function of so many numbers, with one result."""
+    """Whether it is a universal function of this many numbers, with one result."""
     return isinstance(oracle, np.ufunc) and (oracle.nin, oracle.nout) == (count, 1)
 
 

@@ -236,7 +236,7 @@ def test_no_thread_runs_more_rounds_than_its_driver_lets_it(name: str):
 
 
 def test_rounds_that_cannot_be_shared_are_refused_by_name():
-    narrow = replace(PIPE, threads_per_workgroup=1)  # nobody to share with
+    narrow = replace(PIPE, threads_per_workgroup=1)  # no other threads to share with
     function, types = PROGRAMS["dot"]
 
     with pytest.raises(DeviceError, match=r"cannot run on test:0 \(up to \d+ rounds .* 65535\)"):

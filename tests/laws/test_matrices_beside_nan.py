@@ -248,7 +248,7 @@ def test_a_column_of_q_does_not_depend_on_later_columns(n: int, mode: str, way: 
 
 
 def require_rows_in_front(n: int, kind: str, factors: Callable[[Any], Any]) -> None:
-    """R and Q have numbers wherever columns that are reflected one after the other have them."""
+    """R and Q are finite wherever column-by-column reflections are."""
     a = np.stack([matrix(n + 2, kind, seed)[:, :n] for seed in range(2)])
     upper, (row, column) = np.triu(np.ones((n, n), bool)), np.indices((n, n))
     for k in (3, n // 2, n - 2):

@@ -13,7 +13,7 @@ import rune.numpy as rnp
 from rune import lax
 
 X = np.arange(105, dtype=np.float32).reshape(3, 5, 7)
-# Functions of an array and of what makes an integer of one of Python's.
+# Functions of an array and a function that converts a Python integer.
 CALLS: dict[str, Callable[[Any, Callable[[int], Any]], Any]] = {
     "slice": lambda x, n: lax.slice(x, (n(0), n(1), n(2)), (n(3), n(4), n(7)), (n(1), n(2), n(2))),
     "slice_in_dim": lambda x, n: lax.slice_in_dim(x, n(1), n(-1), n(2), n(1)),

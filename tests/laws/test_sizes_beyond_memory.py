@@ -42,7 +42,7 @@ def takes_integer(parameter: inspect.Parameter) -> bool:
 
 
 def signature(function: Any) -> list[inspect.Parameter]:
-    """The parameters of a public function; none of what has no signature."""
+    """The parameters of a public function; none if it has no signature."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -60,7 +60,7 @@ def test_a_slope_is_right_far_from_zero(name, dtype, points):
     is_finite = np.isfinite(expected)
     assert np.array_equal(actual[~is_finite], expected[~is_finite])
     actual, expected = actual[is_finite], expected[is_finite]
-    # Where a function grows, a rounding of its argument is as many of its value as it has e-folds.
+    # If log f has the slope n, one rounding of the argument is n roundings of the value.
     roundings = 8 + np.log1p(np.abs(expected))
     bound = roundings * float(information.eps) * np.maximum(np.abs(expected), float(information.smallest_normal))
     assert (np.abs(actual - expected) <= bound).all()

@@ -18,7 +18,7 @@ from tests.scipy.cases import CASES
 from tests.support.sampling import IS_WHOLE
 
 NAMES = ("special.*", "stats.*: [pc]df*", "stats.*: ppf*", "stats.*: pmf*")
-SHARE = 1 if IS_WHOLE else 12  # one of so many functions is tried
+SHARE = 1 if IS_WHOLE else 12  # one in this many functions is tried
 POINTWISE = [
     c
     for c in CASES

@@ -14,7 +14,7 @@ from tests.support.lowering import program_of
 
 
 def kernels(elements: int, updates: int, width: int = 1, dtype: Any = np.float32, reproducible: bool = True) -> str:
-    """The names of the kernels that add updates of so many rows."""
+    """The names of the kernels that add updates of this many rows."""
     shapes = ((elements, width), (updates,), (updates, width))
     kinds = (dtype, np.int32, dtype)
     types = [ArrayType(shape, np.dtype(kind)) for shape, kind in zip(shapes, kinds, strict=True)]

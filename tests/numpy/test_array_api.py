@@ -82,7 +82,7 @@ def of_dtype(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def is_elementwise(name: str, count: int) -> bool:
-    """Whether a function takes so many arrays and nothing else, by position only."""
+    """Whether a function takes exactly this many arrays, by position only."""
     parameters = inspect.signature(STANDARD[name]).parameters.values()
     places = [p.name for p in parameters]
     return places in (["x"], ["x1", "x2"]) and len(places) == count and "." not in name

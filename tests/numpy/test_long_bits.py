@@ -36,7 +36,7 @@ def test_the_bits_of_truths_are_those_of_numpy(shape: tuple[int, ...], axis: int
     np.testing.assert_array_equal(np.asarray(packed), np.packbits(truths, axis, bitorder=order))
 
 
-# Where an axis has no bits, NumPy fills up to `count` with what memory happens to hold.
+# If an axis has no bits, NumPy fills up to `count` with uninitialised memory.
 @pytest.mark.parametrize("shape", SHAPES[:-1])
 @pytest.mark.parametrize("axis", [None, 0, -1])
 @pytest.mark.parametrize("count", [None, 5, -3])

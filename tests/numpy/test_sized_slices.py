@@ -15,7 +15,7 @@ from rune.errors import ArgumentError, AxisError, DimensionError, DtypeError
 
 X = np.arange(35, dtype=np.float32).reshape(5, 7)
 ROWS = np.array([3, 0, 3])
-# An index of a start, as NumPy has it and as rune has it.
+# An index with a start, in NumPy's form and in rune's.
 INDICES: dict[str, Any] = {
     "rows": lambda i, part: part(i, 2),
     "nothing": lambda i, part: part(i, 0),

@@ -1,4 +1,4 @@
-"""Uses of Cholesky, LU, QR and of what solves with triangles, factors and three diagonals.
+"""Uses of Cholesky, LU, QR, and of solvers with triangles, factors and three diagonals.
 
 Factorisations are judged by their product, by orthogonality and by their triangles, so that
 signs are free. Sizes go through every way of computing: written out, column by column, by blocks.

@@ -173,7 +173,7 @@ def test_the_map_of_two_movements_is_the_composition_of_their_maps(shape: tuple[
 
 
 def through_both(x: np.ndarray, between: np.ndarray, first: Any, second: Any, last: np.ndarray) -> np.ndarray:
-    """Every element of the last array, fetched from x by substituting one map in the other."""
+    """Every element of the last array, fetched from x by substituting one map into the other."""
     position = symbolic_position(last.shape)
     arrays = operands(second[0], between)
     outer = source_of(second[0], position, *map(type_of, arrays), **second[1])

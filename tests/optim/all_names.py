@@ -9,7 +9,7 @@ from rune.optim import deprecated
 
 
 class AllNames:
-    """Each name from rune.optim, or without a warning from what leaves it."""
+    """Each name from rune.optim, or a deprecated one without its warning."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(optim if name in vars(optim) else deprecated, name)

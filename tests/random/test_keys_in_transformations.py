@@ -30,7 +30,7 @@ def words(keys: Any) -> np.ndarray:
 
 
 def chain(key: Any, count: int) -> list[Any]:
-    """The key, and the keys from splitting it so many times."""
+    """The key, and this many keys from splitting it repeatedly."""
     keys = [key]
     for _ in range(count):
         keys.append(random.split(keys[-1])[0])

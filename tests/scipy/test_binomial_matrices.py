@@ -77,5 +77,5 @@ def test_bernoulli_numbers_beyond_the_range_are_infinite():
 
 
 def test_a_matrix_of_thousands_of_rows_is_not_computed_in_python():
-    # Python's integers for so many took a quarter of an hour, and the largest have no float.
+    # With Python's integers these took a quarter of an hour, and the largest exceed floats.
     assert np.isinf(np.asarray(linalg.pascal(4000))[2000:, 2000:]).all()

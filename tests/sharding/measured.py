@@ -16,7 +16,7 @@ from rune.transforms.placement.records import Group, Link, Measurements, Speed
 def measurements(
     names: Sequence[str], latency: float = 1e-4, bytes_per_second: float = 1e9, slower: float = 1.0
 ) -> Measurements:
-    """Devices of 100 GFLOP/s and 10 GB/s, the last of them so many times slower."""
+    """Devices of 100 GFLOP/s and 10 GB/s, the last of them slower by this factor."""
     message = curve([(4, latency), (4 + bytes_per_second, latency + 1.0)])
     sizes = [2**n for n in range(1, len(names).bit_length()) if 2**n < len(names)]
     return Measurements(

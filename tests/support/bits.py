@@ -13,7 +13,7 @@ def canonical(array: np.ndarray) -> np.ndarray:
 
 
 def bits(array: np.ndarray) -> bytes:
-    """Those of an array, whatever the bits of its NaNs."""
+    """The bits of an array, with one NaN for all."""
     return canonical(array).tobytes()
 
 

@@ -43,7 +43,7 @@ class _Layout:
     used: Ranges = field(default_factory=list)
 
     def place(self, nbytes: int) -> int:
-        """The offset of so many bytes after the values placed so far and a guard."""
+        """The offset for this many bytes, after the values placed so far and a guard."""
         if self.guards is Guards.CANARIES:
             start = -(-self.end // ALIGNMENT) * ALIGNMENT + CANARY
         else:

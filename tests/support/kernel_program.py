@@ -243,7 +243,7 @@ class _Point:
         self.written[name].reshape(-1)[flat] = True
 
     def ordered(self, w: Write, env: dict[str, Any], extents: list[int]) -> None:
-        """Inner points one after the other, all points of the domain at once."""
+        """Inner points one after another, all points of the domain at once."""
         for point in itertools.product(*map(range, extents)):
             scope = dict(env)
             for axis, p in zip(w.axes, point):

@@ -30,7 +30,7 @@ class Oracle(Interpreter):
 
 
 def _arrays(values: Sequence[Any]) -> list[Any]:
-    """Numbers that stand in a program as arrays: users' functions would canonicalise them."""
+    """Numbers in a program as arrays; users' functions would canonicalise them."""
     return [array(v) if isinstance(v, np.ndarray) else v for v in values]
 
 

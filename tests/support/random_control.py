@@ -72,7 +72,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class While:
-    """A body applied as often as the data say."""
+    """A body applied a number of times that depends on the data."""
 
     body: Node
     most: int

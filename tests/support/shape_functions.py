@@ -30,7 +30,7 @@ def _batches(size: int) -> Function:
 
 
 def _windows(m: Any, x: Any) -> Any:
-    """Pairs of what stands in two halves."""
+    """Pairs of elements from the two halves."""
     half = x.shape[0] // 2
     return m.outer(x[:half], x[half : 2 * half]).ravel()
 

@@ -155,7 +155,7 @@ def pushed(case: Case) -> Pushed:
 # --- executors --------------------------------------------------------------------------------
 
 DEVICES = [d for d in rune.devices() if d.target.backend not in ("cpu", "null")]
-TINY = 16  # elements of the arguments of what the reference interprets
+TINY = 16  # elements of the arguments of calls that the reference interprets
 WIDE = {dtypes.i64, dtypes.u64, dtypes.f64, dtypes.c128}
 EXACT = ("linalg.pascal*", "linalg.invpascal*")  # integers of 64 bits by contract
 
@@ -235,8 +235,8 @@ class Laws:
     """The laws, for a room's table of cases."""
 
     cases: ClassVar[Sequence[Case]] = ()
-    sample: ClassVar[int] = 1  # one in so many is compiled for every number of lanes
-    smooth_sample: ClassVar[int] = 1  # one in so many is compared with differences
+    sample: ClassVar[int] = 1  # one in this many is compiled for every number of lanes
+    smooth_sample: ClassVar[int] = 1  # one in this many is compared with differences
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Each law with each case that it takes."""

@@ -432,7 +432,7 @@ def test_a_callback_may_run_programs_on_the_cpu():
 
 
 def countdown(device: str) -> Any:
-    """A jitted function that calls itself from its callback, as often as its argument."""
+    """A jitted function that calls itself from its callback, `n` times for the argument n."""
 
     def step(n: Any) -> Any:
         return np.int32(1 + int(count(n - 1))) if n > 0 else np.int32(0)

@@ -1,4 +1,4 @@
-"""Inside ensure_compile_time_eval known values are computed with at once, whatever is traced."""
+"""Inside ensure_compile_time_eval operations on known values run at once, even while tracing."""
 
 from __future__ import annotations
 

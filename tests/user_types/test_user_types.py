@@ -20,7 +20,7 @@ CHECKERS = ("mypy", "pyright")
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel, and with what rune depends on."""
+    """An environment with the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("user")
     build = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
     process = subprocess.run([sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -44,13 +44,13 @@ def _by_conjugates(function: Callable[[Array], Array], z: Array) -> Array:
 
 
 def _reflected(z: Array) -> tuple[Array, Array]:
-    """Where Re z < 1/2, and z or there 1 - z."""
+    """Where Re z < 1/2, and 1 - z there, else z."""
     is_left = rnp.real(z) < 0.5
     return is_left, rnp.where(is_left, 1.0 - z, z)
 
 
 def _shifted(z: Array) -> tuple[Array, Array, Array]:
-    """Where Re z is below the series' reach, the number that is within it, and z or elsewhere 1."""
+    """Where Re z is below the series' reach; z moved within it; and the unmoved z there, else 1."""
     is_low = rnp.real(z) < SHIFT
     return is_low, rnp.where(is_low, z + float(SHIFT), z), rnp.where(is_low, z, 1.0)
 

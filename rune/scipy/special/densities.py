@@ -22,10 +22,10 @@ _ODD = tuple(1 / (2 * k + 3) for k in range(18))
 
 
 def enough(coefficients: Sequence[float], reach: float, eps: float) -> Sequence[float]:
-    """The first coefficients of a polynomial, without those that add nothing for |x| <= reach.
+    """The first coefficients of a polynomial, without those that are negligible for |x| <= reach.
 
-    Nothing is a thousandth of a rounding of the first one, so that one or two derivatives may be
-    taken. Most of the coefficients for f64 add nothing in f32, and take as long to compile.
+    A term is negligible below a thousandth of eps, so that one or two derivatives may be taken.
+    Most of the coefficients for f64 are negligible in f32, but would take as long to compile.
     """
     sizes = [abs(c) * reach**k for k, c in enumerate(coefficients)]
     significant = [k for k, size in enumerate(sizes) if size > eps * 1e-3]

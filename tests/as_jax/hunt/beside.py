@@ -40,7 +40,7 @@ DOUBTS = 8.0  # how often jax's own error answers may lie apart
 # What the guide lists (from-jax.md, "Where numbers differ"): patterns of lines, of words, why.
 DELIBERATE = (
     ("", "the imaginary part would be lost", "no imaginary part is lost in silence"),
-    # jit and checkpoint drop a tangent that nobody reads; jax asks custom_vjp for it only then.
+    # jit and checkpoint drop an unused tangent; jax asks custom_vjp for it only later.
     ("", "cannot apply forward-mode differentiation", "custom_vjp has no tangents"),
     ("rankdata|histogram|bincount|conv|poly|correlate|vander", "^type ", "integers stay integers, as in NumPy"),
     ("norm", "^(type|value) ", "a norm of integers is a float"),
@@ -62,7 +62,7 @@ DELIBERATE = (
     ("view|bitcast", "nan", "the sign of a NaN is open"),
     ("", "no (f64|i64|u64|c128) on ", "a device refuses types that it lacks"),
     ("atan2", "cannot take c64", "angles are of real numbers"),
-    # jax drops what nobody reads before it would fail.
+    # jax drops unused results before they would fail.
     ("cumlogsumexp", "cannot take [iu][0-9]", "neither does jax take them, where they are computed"),
 )
 # Functions that keep or drop weakness in JAX for reasons of its implementation alone.

@@ -127,7 +127,7 @@ def like(text: str, leaves: Sequence[str], others: Sequence[str]) -> str:
 
 
 def operands(w: Writer, most: int, is_smooth: bool) -> list[str]:
-    """Up to so many different values."""
+    """Up to this many different values."""
     kinds = "f" if is_smooth else "biuf"
     fit = [n for n, x in w.values.items() if kind_of(x) in kinds and x.size <= LARGEST]
     if not fit:

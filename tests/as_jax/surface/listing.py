@@ -45,7 +45,7 @@ jax.experimental.serialize_executable jax.experimental.shard_alike
 jax.experimental.shard_map jax.experimental.sparse jax.experimental.sparse.linalg
 jax.experimental.topologies jax.experimental.transfer jax.experimental.xla_metadata
 """.split()
-# Modules that do not say what of them is public: whatever they define.
+# Modules that do not list their public names: all that they define.
 _WRITTEN_HERE = {
     *(f"jax.experimental.{n}" for n in "fused jet multihost_utils ode rnn topologies transfer".split()),
     *(f"jax.experimental.{n}" for n in "sparse.linalg shard_map serialize_executable".split()),

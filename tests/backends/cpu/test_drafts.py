@@ -274,7 +274,7 @@ def test_a_long_loop_is_restarted_by_the_final_code(more: int):
 
 
 def powers_in_turn(rounds: int, n: Array, x: Array) -> tuple[Array, Array]:
-    """In each of so many rounds n steps, and then one more for the next round."""
+    """In each of this many rounds n steps, with one step more in each next round."""
     return rune.fori_loop(0, rounds, lambda _, s: (s[0] + 1, powers(*s)[1]), (n, x))
 
 

@@ -69,7 +69,7 @@ def distance(actual: object, expected: np.ndarray) -> float:
 
 
 def pieces(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """L and U of what an LU factorisation gives."""
+    """L and U of the result of an LU factorisation."""
     k = min(a.shape[-2:])
     lower = np.tril(a[..., :k], -1).astype(np.float64)
     lower[..., np.arange(k), np.arange(k)] = 1

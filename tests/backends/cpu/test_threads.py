@@ -1,4 +1,4 @@
-"""The worker pool: every piece runs once, whoever calls, however often, and alone after a fork."""
+"""The worker pool: every piece runs once in each call, by any thread, and also after a fork."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ class FakeCuda(Kernels):
         """Somebody asks whether an event has come."""
 
     def drain(self, until: int | None = None) -> None:
-        """Run the enqueued commands: all of them, or until so many are done."""
+        """Run the enqueued commands: all of them, or until this many are done."""
         with self.lock:
             while self.queue and (until is None or self.done_count < until):
                 self.step()
@@ -290,7 +290,7 @@ class FakeCuda(Kernels):
             raise DriverMemoryError("out of memory")
         self.live_bytes += nbytes
         self.allocations[address] = nbytes
-        self.at(address, nbytes)[:] = 0xA5  # whoever reads what was not written gets no zeros
+        self.at(address, nbytes)[:] = 0xA5  # reads of unwritten memory give no zeros
         return Allocation(self, address, nbytes)
 
     def allocation(self, address: int) -> Allocation:

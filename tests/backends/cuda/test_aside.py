@@ -1,4 +1,4 @@
-"""Copies beside programs: on a second stream, in order with what uses the memory."""
+"""Copies alongside programs: on a second stream, in order with all uses of the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies beside the programs of an OpenCL device: on a second queue, in order with all uses.
+"""Copies alongside programs of an OpenCL device: on a second queue, in order with all uses.
 
 Either queue is kept busy by a command that waits for the test, so nothing here depends on time.
 """

@@ -17,7 +17,7 @@ class Failed(Exception):
 
 @dataclass
 class CountdownEvent:
-    """An event that ends after so many questions."""
+    """An event that ends after this many queries."""
 
     questions: int
     error: Exception | None = None

@@ -165,7 +165,7 @@ def test_a_child_compiles_even_if_another_thread_of_its_parent_was_compiling():
 
 
 def in_threads(work: Callable[[int], None], count: int = 8) -> None:
-    """Run `work` in so many threads; what one of them raises is raised."""
+    """Run `work` in this many threads; an error in one of them is raised."""
     errors: list[BaseException] = []
 
     def run(number: int) -> None:

@@ -120,7 +120,7 @@ def many_steps(x: Any) -> Any:
 
 
 def turns(x: Any) -> Any:
-    """Carries that swap: an odd number of steps ends in the other's memory."""
+    """Carries that swap: after an odd number of steps each is in the memory of the other."""
     return control.fori_loop(0, 7, lambda i, ab: (ab[1] + 1.0, ab[0][::-1]), (x, x * 2.0))
 
 

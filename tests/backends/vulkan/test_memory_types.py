@@ -190,7 +190,7 @@ def test_a_flushed_range_is_whole_atoms_or_ends_with_the_memory(at: int, nbytes:
 
 
 def limited(most: int) -> VulkanBackend:
-    """The first device, with so many allocations at most."""
+    """The first device, with at most this many allocations."""
     return VulkanBackend(TARGETS[0], replace(physical(), most_allocations=most))
 
 

@@ -365,7 +365,7 @@ def test_an_interrupted_read_frees_its_memory(monkeypatch: pytest.MonkeyPatch):
 
 
 def interrupt_at(line: int) -> Callable[[], bool]:
-    """Raise at so many lines of read.py from here on, where a handler could; whether it has."""
+    """Raise after this many lines of read.py, as a signal handler could; whether it has."""
     lines_ahead, handler = [line], signal.getsignal(signal.SIGINT)
 
     def trace(frame: FrameType, event: str, _: object) -> Any:

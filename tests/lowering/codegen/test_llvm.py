@@ -107,7 +107,7 @@ def test_any_choice_of_lanes_gives_the_same_result(on, monkeypatch):
 
 
 def sums_of(name: str, uses: int) -> KernelCode:
-    """A sum of so many values of one function."""
+    """A sum of this many values of one function."""
     terms = reduce("({}) + {}".format, (f"{name}(x[i] * {k}.5_f32)" for k in range(uses)))
     return parse(f"""
         code f(x: read f32[n], y: write f32[n]) sizes n in 0..4096 {{

@@ -429,7 +429,7 @@ def test_all_operations_on_a_dtype_are_valid(dtype: np.dtype, target: Target, tm
 
 
 def _together(codes: Sequence[KernelCode]) -> KernelCode:
-    """One kernel that does what several do, one after the other."""
+    """One kernel with the code of several, one after another."""
     outputs = [replace(c.params[-1], name=f"y{k}") for k, c in enumerate(codes)]
     loops = [c.body[0] for c in codes]
     stores = (

@@ -99,7 +99,7 @@ def test_sums_of_vectors_in_several_registers_need_as_many_registers():
 
 
 def lines(apart: int) -> float:
-    """Seconds of the last cache for eight vectors a round, so many elements apart."""
+    """Seconds of the last cache for eight vectors per round, this many elements apart."""
     loads = [f"store y[128*i + j + {apart * k}] = x[128*i + j + {apart * k}]" for k in range(128 // apart)]
     body = f"for i in 131072 grid {{ for j in {apart} grid {{ {' '.join(loads)} }} }}"
     return on_core(body, "x: read f32[16777216], y: write f32[16777216]").parts["L3"]

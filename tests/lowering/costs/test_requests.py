@@ -100,7 +100,7 @@ def test_threads_wait_for_each_other_where_they_ask_one_bank(index: str, expecte
 
 
 def neighbours(buffer: str, count: int) -> str:
-    """Reads of so many neighbours by each thread, side by side, and their store."""
+    """Reads of this many neighbours by each thread, side by side, and a store."""
     lets = " ".join(f"a{k}: f32 = {buffer}[{count}*t + {k}]" for k in range(count))
     return lets + " " + " ".join(f"store y[{32 * count}*i + {count}*t + {k}] = a{k}" for k in range(count))
 

@@ -16,7 +16,7 @@ from rune.lowering.kernel.text import parse, to_text
 
 
 def passed_on(distance: int, threads: int = 64, barrier: str = "barrier, of 32") -> str:
-    """Every thread reads what another one wrote, so many threads on."""
+    """Every thread reads what the thread this many places further on wrote."""
     return f"""
 code f(y: write i32[{threads}]) {{
   for g in 1 grid {{

@@ -89,7 +89,7 @@ OF_TWO_ELEMENTS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def functions_of(size: int) -> list[Callable[[Any, Any], Any]]:
-    """The functions of arrays with so many elements."""
+    """The functions of arrays with this many elements."""
     return [*ALONG_ONE_AXIS.values(), *(OF_TWO_ELEMENTS.values() if size > 1 else ())]
 
 

@@ -29,7 +29,7 @@ X, U = numbers(ROWS, 3), numbers(len(INDICES), 3)[::-1].copy()
 
 
 def sent(function: Callable[..., Any], specs: tuple[P, ...], *args: Any) -> list[tuple[str, int, int | None]]:
-    """The kinds, bytes and steps of what a device sends for arguments on eight devices."""
+    """The kinds, bytes and steps of the messages of a device for arguments on eight devices."""
     on_devices = [rune.device_put(a, NamedSharding(EIGHT, s)) for a, s in zip(args, specs, strict=True)]
     program_on_mesh = on_mesh(rune.make_program(function)(*args), on_devices)
     assert program_on_mesh is not None

@@ -62,7 +62,7 @@ def branch_of_each_row(x: Any) -> Any:
 
 
 def sums_of_sums(x: Any) -> Any:
-    """Two loops, one in the other, that add up what the devices have."""
+    """Two nested loops that add up the values of the devices."""
     start = x[0]
 
     def outer(total: Any, r: Any) -> tuple[Any, None]:

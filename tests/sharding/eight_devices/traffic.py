@@ -23,7 +23,7 @@ def traffic(function: Callable[..., Any], *args: Any) -> dict[str, tuple[int, in
 def partitioned_traffic(
     function: Callable[..., Any], mesh: Mesh, in_specs: Iterable[P], out_specs: Iterable[P], *args: Any
 ) -> dict[str, tuple[int, int]]:
-    """The same of what sharded jit makes of a function for one device; a spec for each leaf."""
+    """The messages of a sharded jit of a function for one device; a spec for each leaf."""
     program = rune.make_program(function)(*args)
     local, _ = localized(program, Region(mesh, mesh.axis_names), tuple(in_specs), tuple(out_specs))
     return total(exchanges(local, mesh))

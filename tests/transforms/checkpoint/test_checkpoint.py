@@ -140,7 +140,7 @@ KEPT: dict[str, list[str]] = {
 
 
 def residuals(function: Any, *args: Any) -> list[str]:
-    """The types of what a gradient keeps."""
+    """The types of the residuals of a gradient."""
     _, linear = linearize_flat(lambda *xs: [function(*xs)], args, [True] * len(args))
     return [str(type_of(r)) for r in linear.residuals]
 

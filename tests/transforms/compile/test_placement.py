@@ -41,7 +41,7 @@ def where(x: Any) -> tuple[str, bool]:
 
 @pytest.fixture
 def copied_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The shapes of what is copied to the other device during the test."""
+    """The shapes of the arrays that are copied to the other device during the test."""
     shapes: list[tuple[int, ...]] = []
     kind: Any = type(device_named(OTHER).backend)
     original = kind.copy_in

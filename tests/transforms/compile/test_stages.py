@@ -1,4 +1,4 @@
-"""A jitted function in stages: traced, lowered, compiled, and called with what it was made for."""
+"""A jitted function in stages: traced, lowered, compiled, and called with matching arguments."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def over_x(function: Any) -> Any:
 
 
 def total(function: Any) -> Any:
-    """The sum of what a function gives."""
+    """The sum of the results of a function."""
     return lambda x, y: function(x, y).sum()
 
 

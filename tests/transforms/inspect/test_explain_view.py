@@ -66,7 +66,7 @@ def explanation(request: pytest.FixtureRequest) -> Explanation:
 
 
 def svg(e: Explanation) -> ElementTree.Element:
-    """The memory picture, read by an XML parser; an empty one where there is none."""
+    """The memory picture, read by an XML parser; an empty element if there is none."""
     return ElementTree.fromstring(plan_svg(e.plan) or "<svg/>")
 
 

@@ -1,4 +1,4 @@
-"""Winners: they come back under their kernel and device alone, whoever died while writing them."""
+"""Winners are found only under their kernel and device, even if a process died while writing."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def in_time(function: Callable[[], Results]) -> Results:
 
 
 def store(jax: Any, family: str) -> None:
-    """Write one file: arrays one after the other, their types in an index."""
+    """Write one file: the arrays one after another, and an index with their types."""
     index: dict[str, dict[str, Any]] = {}
     blocks: list[bytes] = []
     for number, e in enumerate(expressions(family)):

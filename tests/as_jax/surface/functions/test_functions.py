@@ -50,7 +50,7 @@ DIFFERENCES = {
     "lax.sign(z)": SLOPES,
     # JAX has NaN where the sum and the series meet.
     "stats.poisson.entropy(3 * p)": SLOPES,
-    # One triangle is read, and the gradient stands there; JAX's is that of (a + aᵀ) / 2.
+    # Only one triangle is read, so it has the gradient; JAX's is that of (a + aᵀ) / 2.
     "jnp.linalg.pinv(s, hermitian=True)": GRAD,
     "lax.linalg.eigh(s, symmetrize_input=False)[1]": GRAD,
     "sl.cho_solve(sl.cho_factor(s), x.T[:4])": GRAD,
@@ -111,7 +111,7 @@ DIFFERENCES = {
 # Those of unusual arguments stand in a text: after "#" the reason, then "ways: expression".
 _LISTED = [line for line in (FOLDER / "more_differences.txt").read_text().splitlines() if line and line[0] != "#"]
 DIFFERENCES |= {text: tuple(ways.split()) for ways, _, text in (line.partition(": ") for line in _LISTED)}
-# One of so many ways of an expression is tried: fewer of the large families.
+# One in this many ways of an expression is tried: fewer for large families.
 SHARE, SHARE_OF_MANY = (1, 1) if IS_WHOLE else (32, 80)
 STEMS = {"value": "value", "vmap": "value", "jit": "value", "jvp": "jvp", "grad": "grad", "vjp": "vjp"}
 

@@ -109,7 +109,7 @@ def test_tangents_at_limits_are_those_of_jax_but_for_the_table():
     assert [text for text in table if text not in wrong] == []
 
 
-# Their tangents differ, and no cotangent: that of nothing is nothing.
+# Their tangents differ, but not their cotangents, which are empty.
 AGREEING = {"jnp.var(E, axis=0)", "jnp.nanmean(E, axis=0)", "jnp.tanh(H)", "stats.beta.logpdf(X, 2.0, 3.0)"}
 AGREEING |= {f"jnp.{name}(X[:, None], Y)" for name in ("remainder", "fmod", "divmod")} | {"jnp.fmod(H[:, None], H)"}
 

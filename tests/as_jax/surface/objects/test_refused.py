@@ -23,7 +23,7 @@ DIFFERENCES = {
     "jax.jvp(jax.custom_jvp(lambda r: r), (e,), (e,))",
     "jnp.array_split(x, 0)",
     "jnp.arange(0, 1, 0)",
-    # An argument that nobody has a meaning for, where JAX says that it is not written.
+    # A meaningless argument, for which JAX says that it is not implemented.
     "scipy.fft.dct(x, type=5)",
     # Axes: a ValueError and an IndexError, as in NumPy.
     "x.transpose(0, 0)",

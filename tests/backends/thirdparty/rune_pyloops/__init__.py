@@ -101,7 +101,7 @@ class PyLoopsExecutable:
         return self.texts
 
     def __call__(self, arguments: Sequence[np.ndarray], donated: Sequence[int] = ()) -> list[np.ndarray]:
-        """Run the steps, one after the other."""
+        """Run the steps, one after another."""
         concrete_plan = self.concretes([a.shape for a in arguments])
         for number, (argument, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
             if argument.dtype != type_.dtype:
