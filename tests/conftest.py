@@ -153,7 +153,7 @@ def interrupts() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def small_heap() -> None:
-    """For files that collect garbage again and again: what other files left is hidden, too."""
+    """For files that collect garbage often: objects of other files are frozen first."""
     _hide_heap()
 
 

@@ -64,7 +64,7 @@ def in_child(work: Callable[[], Any]) -> int:
 
 
 def ended(child: int) -> int:
-    """How it ended: 0 if well, minus the signal that killed it."""
+    """The exit status: 0 for success, minus the signal that killed it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
@@ -212,7 +212,7 @@ def damage(count: int) -> Counter[str]:
 
 
 def users(count: int) -> Counter[str]:
-    """What another user puts into the place of the folder is never read."""
+    """A folder that another user substitutes is never read."""
     outcomes = Counter[str]()
     if os.geteuid() != 0:
         return outcomes

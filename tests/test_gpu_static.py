@@ -50,7 +50,7 @@ extern "C" __global__ void f(const unsigned long long* __restrict__ _table) {{
 
 
 def traced(body: str, blocks: int = 64, threads: int = 128) -> address_trace.Trace:
-    """What a kernel of x and y does at its points i."""
+    """The accesses of a kernel of x and y at its points i."""
     memory = [np.zeros(1 << 20, np.float32) for _ in "xyz"]
     # Both begin at a line, as on a device.
     x, y = (m[-m.ctypes.data % 256 // 4 :][: 1 << 19] for m in memory[:2])

@@ -1,4 +1,4 @@
-"""What an uncaught error of rune prints: the user's lines, the message, and no line of rune."""
+"""The output of an uncaught error of rune: the user's lines, the message, and no line of rune."""
 
 from __future__ import annotations
 

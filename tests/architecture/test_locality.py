@@ -1,4 +1,4 @@
-"""What a new function touches: sin(πx), added to a copy of rune, works like every other function.
+"""The files of a new function: sin(πx), added to a copy of rune, works like all others.
 
 Four files have its record, its scalar operation, the expansion of that for every language, and its
 public name; its sample in tests/ops/meanings_of_scalars.py is the fifth. A function that expands

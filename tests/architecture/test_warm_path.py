@@ -1,4 +1,4 @@
-"""What a derivative executes when everything is already traced: lines of the package, and calls.
+"""The cost of a derivative that is already traced: executed lines of the package, and calls.
 
 Code for features that few programs use (references, mesh axes, symbolic sizes) does not belong
 here: whether a program uses them is decided when it is traced or compiled."""

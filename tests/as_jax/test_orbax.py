@@ -1,4 +1,4 @@
-"""What Orbax asks of devices, shardings and processes to write and read a checkpoint."""
+"""The attributes of devices, shardings and processes that Orbax needs for checkpoints."""
 
 from __future__ import annotations
 

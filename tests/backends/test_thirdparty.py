@@ -30,7 +30,7 @@ SOURCES = sorted((PACKAGE / "rune_pyloops").glob("*.py"))
 
 
 def python(*args: object, path: Path, cwd: Path = ROOT) -> str:
-    """What a fresh interpreter prints, `path` being where it looks for packages as well."""
+    """The output of a fresh interpreter, which also looks for packages in `path`."""
     process = subprocess.run(
         [sys.executable, *map(str, args)],
         cwd=cwd,

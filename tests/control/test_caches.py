@@ -1,4 +1,4 @@
-"""What is remembered from call to call, and that clear_caches forgets it."""
+"""Caches between calls, and that clear_caches empties them."""
 
 from __future__ import annotations
 

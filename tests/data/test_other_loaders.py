@@ -22,7 +22,7 @@ DEVICES = [d.name for d in rune.devices() if d.name.partition(":")[0] not in ("n
 
 
 class Tensor:
-    """As torch's on the CPU: given away by DLPack, and no NumPy array."""
+    """Like torch's tensor on the CPU: exported by DLPack, and not a NumPy array."""
 
     def __init__(self, values: np.ndarray):
         self._values = np.ascontiguousarray(values)

@@ -215,7 +215,7 @@ def test_a_forked_process_is_refused_instead_of_waiting():
 
 def test_tensors_of_other_libraries_are_read_by_dlpack():
     class Tensor:
-        """As torch's of bf16, which NumPy cannot take."""
+        """Like torch's bf16 tensor, which NumPy cannot read."""
 
         def __init__(self, values: rune.Array):
             self.values = values

@@ -1,4 +1,4 @@
-"""What a library answers to a call: arrays with dtypes and weak types, or an error's class.
+"""The answer of a library to a call: arrays with dtypes and weak types, or an error's class.
 
 Answers are stored as one file of arrays and one JSON text that says which arrays belong to which
 call; dtypes that NumPy lacks are stored as their bits.

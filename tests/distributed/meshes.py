@@ -1,4 +1,4 @@
-"""What processes do on a mesh of all devices: `python -m tests.distributed.meshes NAME [STEP]`.
+"""Programs on a mesh of all processes: `python -m tests.distributed.meshes NAME [STEP]`.
 
 Each process makes the arrays that its oracle needs with NumPy alone, and knows the whole answer.
 """

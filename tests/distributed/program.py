@@ -1,4 +1,4 @@
-"""What processes under test run: `python -m tests.distributed.program NAME…`, or `FAULT STEP`."""
+"""Programs under test: `python -m tests.distributed.program NAME…`, or `FAULT STEP`."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def _lower_libraries(stack: ExitStack, number: int) -> None:
 
 
 def _stream_everywhere(stack: ExitStack) -> None:
-    """By the reference executor too: of those that stream it alone has routines of products."""
+    """Also on the reference executor, the only one with streams that has routines for products."""
     where = ("lowering.kernelize.cost",)
     _lower(stack, Limit("STREAMING", where, ()), cost.STREAMING | {"none"})
     _lower(stack, Limit("DOT_ROUTINE_WORK", where, ()), 1 << 60)

@@ -1,4 +1,4 @@
-"""What `rnp`, `lax` and `rune` mean in NumPy, as far as random programs use them.
+"""The meaning of `rnp`, `lax` and `rune` in NumPy, as far as random programs use them.
 
 An oracle that shares nothing with rune. Floats are f64 and complex numbers c128 throughout:
 programs that are compared bit for bit have small whole numbers, so that results depend neither on

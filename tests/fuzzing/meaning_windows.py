@@ -1,4 +1,4 @@
-"""What convolutions and windowed reductions mean, window after window, in NumPy."""
+"""The meaning of convolutions and windowed reductions, window by window, in NumPy."""
 
 from __future__ import annotations
 

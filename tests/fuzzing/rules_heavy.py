@@ -70,7 +70,7 @@ def _turned(m: Maker, shape: tuple[int, ...], swap: int) -> tuple[int, ...]:
 
 
 def _brought_back(m: Maker, text: str) -> str:
-    """As it is, or small numbers, by an epilogue that may join the kernel."""
+    """The value itself, or reduced to small numbers by an epilogue that may join the kernel."""
     bounded_text = f"rnp.tanh({text})" if m.values == "smooth" else f"({text}) % 7"
     return m.choose([text, f"rnp.clip({text}, 0, 5)", bounded_text, f"rnp.sum({text}, -1)", f"-({text})"])
 
@@ -105,7 +105,7 @@ def strided_product(m: Maker) -> Made:
 
 
 def convolution(m: Maker) -> Made:
-    """Of one, two or three axes, with groups of features or of batches, in any layout."""
+    """A convolution over one to three axes, with groups of features or batches, in any layout."""
     x, y = _floating(m), _floating(m)
     if x is None or y is None or m.dtype(x) != m.dtype(y):
         return None

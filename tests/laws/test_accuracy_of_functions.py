@@ -68,7 +68,7 @@ def near_zeros_and_poles() -> np.ndarray:
 
 @functools.cache
 def arguments(name: str) -> tuple[np.ndarray, ...]:
-    """As many normal numbers for every operand; of functions of one number the same count."""
+    """The same number of normal numbers for every operand, and for functions of one number."""
     if name in ORACLE:
         return pairs(dtypes.f32)
     x = np.concatenate([samples(np.float32, 3_000), near_zeros_and_poles()])

@@ -114,7 +114,7 @@ def test_a_system_with_a_nan_affects_only_its_own_solution(n: int, way: str, kin
 
 @pytest.mark.parametrize("n", [1, 2, 17])
 def test_a_system_with_a_nan_has_no_solution_even_if_lapack_skips_zeros(n: int, monkeypatch: pytest.MonkeyPatch):
-    """As the reference does: a NaN that meets a zero leaves no trace."""
+    """Simulates a LAPACK that skips zeros, so that a NaN leaves no trace."""
     monkeypatch.setattr(lapack, "_SOLVE", lambda a, b: np.zeros_like(b))
     a, b = batch(n, "float32"), np.zeros((3, n, 3), np.float32)
 
@@ -180,7 +180,7 @@ def eliminated(a: np.ndarray) -> tuple[np.ndarray, list[int]]:
 @in_every_way
 @pytest.mark.parametrize("n", [5, 17] if not IS_WHOLE else [1, 2, 3, 5, 16, 17, 31, 32])
 def test_factors_are_finite_where_elimination_is(n: int, way: str, kind: str):
-    """Of matrices of one block."""
+    """For matrices of one block."""
     factors = WAYS[way](scipy_linalg.lu_factor)
     for place in {(0, 0), (n - 1, n - 1), (n // 2, n // 3), (n // 3, n // 2), (n - 1, 0), (0, n - 1)}:
         for bad in (np.nan, np.inf):
@@ -233,7 +233,7 @@ def test_factors_of_several_blocks_are_finite_where_elimination_is(n: int, way: 
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 @pytest.mark.parametrize("n", [3, 17, 40] if not IS_WHOLE else [2, 3, 5, 16, 17, 31, 33, 40, 65])
 def test_a_column_of_q_does_not_depend_on_later_columns(n: int, mode: str, way: str, kind: str):
-    """As LAPACK keeps them; the product of reflections once met a NaN's zeros in every column."""
+    """As in LAPACK; the product of reflections once multiplied a NaN by zeros in every column."""
     factors = WAYS[way](lambda a: linalg.qr(a, mode=mode))
     for k in (0, n // 2, n - 2):
         a = np.stack([matrix(n + 2, kind)[:, :n]] * 2)

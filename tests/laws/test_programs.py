@@ -39,7 +39,7 @@ def lowered(program: Program) -> Program:
 
 
 def values(program: Program, args: list[Any]) -> list[np.ndarray]:
-    """What the program computes by the references of its primitives."""
+    """The results of the program by the references of its primitives."""
     return [np.asarray(o) for o in by_reference(program, args)]
 
 

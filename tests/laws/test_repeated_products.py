@@ -28,7 +28,7 @@ def convolution(x: np.ndarray, w: np.ndarray, stride: int, dilation: int, low: i
 
 
 def derivatives(x: np.ndarray, w: np.ndarray, *window: int) -> list[np.ndarray]:
-    """Of the sum of the convolution, which is linear in each operand: its value at each unit."""
+    """Gradients of the sum of the convolution, which is linear in each operand: values at units."""
     gradients = []
     for number, operand in enumerate((x, w)):
         gradient = np.empty_like(operand)

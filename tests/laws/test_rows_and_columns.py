@@ -33,7 +33,7 @@ def softmax(xp: Any, x: Any) -> Any:
 
 
 def sums(xp: Any, x: Any) -> Any:
-    """Of rows and columns, several at once."""
+    """Sums of rows and of columns, several at once."""
     return xp.sum(x, -1), xp.max(x, -1), xp.sum(x * x, 0), xp.min(x, 0)
 
 

@@ -1,4 +1,4 @@
-"""What functions of rune.lax mean, under the same names, in NumPy and SciPy."""
+"""The meanings of functions of rune.lax, under the same names, in NumPy and SciPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JAX's own namespace has and rune's lacks: a table with the reasons, and its page.
+"""Names of JAX's own namespace that rune lacks: a table with the reasons, and its page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). The names are those
 of jax 0.10.2; those of jax.lax are in docs/guide/from-jax.md, of jax.numpy in NumPy's chapter.

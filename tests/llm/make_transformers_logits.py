@@ -66,7 +66,7 @@ def drawn(shapes: Mapping[str, list[int]], norm_origin: float) -> dict[str, np.n
 
 
 def answer(torch: Any, transformers: Any, kind: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored of one model."""
+    """The stored data of one model."""
     architecture = {"Gemma3Text": "Gemma3"}.get(kind, kind)
     config = getattr(transformers, f"{kind}Config")(**{**COMMON, **numbers}, attn_implementation="eager")
     model = getattr(transformers, f"{architecture}ForCausalLM")(config).eval()

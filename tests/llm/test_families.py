@@ -97,7 +97,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
 
 
 def frequencies_of(config: Config, layer: int) -> np.ndarray:
-    """By the formula, one pair after the other."""
+    """By the formula, one pair after another."""
     result, half, scaling = [], config.head_dim // 2, config.rope_scaling
     local = config.window(layer) is not None and config.rope_local_base_freq
     for pair in range(half):

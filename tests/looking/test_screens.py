@@ -38,7 +38,7 @@ def page(notebook: Any, theme: str) -> str:
 
 
 def head(theme: str) -> str:
-    """What a page has before its cells, which depends on nothing but the theme."""
+    """The head of a page before its cells, which depends only on the theme."""
     return page(nbformat.v4.new_notebook(), theme).partition("<main>")[0]
 
 

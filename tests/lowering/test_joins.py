@@ -23,7 +23,7 @@ def joined(count: int):
 
 
 def joins(count: int) -> list[int]:
-    """Of how many pieces each concatenation is."""
+    """The number of pieces of each concatenation."""
     equations = decompose(joined(count)).equations
     return [len(e.operands) for e in equations if e.primitive is concatenate]
 

@@ -35,7 +35,7 @@ SCANS = {
 
 
 def characters(function, size: int) -> int:
-    """Of the text of all kernels for a row of `size` numbers."""
+    """The length of the text of all kernels for a row of `size` numbers."""
     return len(program_text(stages(program_of(function, f32(size)), PLAIN).kernels))
 
 

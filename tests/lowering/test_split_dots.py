@@ -178,6 +178,6 @@ def test_threads_of_a_group_add_up_the_parts_in_one_kernel():
 
 
 def weight_gradient(x: Any, y: Any, filters: ArrayType) -> Any:
-    """By the filters, from a cotangent y."""
+    """The gradient with respect to the filters, from a cotangent y."""
     zeros = rune.numpy.zeros(filters.shape, filters.dtype)
     return rune.vjp(lambda w: lax.conv_general_dilated(x, w, (1, 1), "SAME"), zeros)[1](y)[0]

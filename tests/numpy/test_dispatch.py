@@ -265,7 +265,7 @@ def test_an_element_changed_in_place_is_written_once():
 
 
 def written(x: Any) -> Any:
-    """As a library of the standard writes."""
+    """A function of a library that follows the standard and assigns to elements."""
     xp = x.__array_namespace__()
     copy = xp.asarray(x, copy=True)
     copy[0] = copy[1] * copy[2]

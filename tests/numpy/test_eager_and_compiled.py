@@ -85,7 +85,7 @@ def refusal(name: str, kind: str) -> str | None:
 
 
 def distance(expected: np.ndarray, actual: np.ndarray) -> float:
-    """In ulps; infinite where whole numbers differ, or zeros in their sign."""
+    """The distance in ulps; infinite if integers, or the signs of zeros, differ."""
     if expected.dtype not in dtypes.INEXACT:
         return np.inf if (expected != actual).any() else 0.0
     if expected.dtype in dtypes.FLOATING:

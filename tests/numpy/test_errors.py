@@ -1,4 +1,4 @@
-"""What rune.numpy refuses: the message names the operation, the types and the axis.
+"""Refusals of rune.numpy: the message names the operation, the types and the axis.
 
 Wrong shapes and axes, wrong dtypes, arguments of NumPy that make no sense here, and traced values
 where a Python number is needed.

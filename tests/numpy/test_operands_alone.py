@@ -21,7 +21,7 @@ def elementwise() -> list[str]:
 
 
 def operands(name: str) -> list[rnp.ndarray]:
-    """As many arrays as the function takes, of integers if it takes nothing else."""
+    """The number of arrays that the function takes, of integers if it accepts nothing else."""
     ufunc = getattr(np, name)
     takes_floats = not ufunc.types or any(t[0] == "f" for t in ufunc.types)
     return [rnp.ones((3, 3), "float32" if takes_floats else "int32")] * ufunc.nin

@@ -29,7 +29,7 @@ def _matrix(*shape: int, dtype: np.dtype = REAL) -> Operand:
 
 
 def _with_forms(a: Any, b: Any, c: Any) -> Sequence[Any]:
-    """Of matrices with eigenvalues in the right half plane."""
+    """Operands with eigenvalues in the right half plane."""
     a, b = (x / 4 + 2 * m.eye(x.shape, x.dtype) for x in (a, b))
     return a, b, *complex_schur(a), *complex_schur(b), c
 

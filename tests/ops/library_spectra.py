@@ -209,7 +209,7 @@ _EIGS = [
 
 
 def _seen_of_schur(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
-    """What it rebuilds, Zᴴ Z, below T, and that Z turns A into T: column by column, any phase."""
+    """The product, Zᴴ Z, the part below T, and A Z = Z T, by columns up to their phases."""
     t, z = outputs
     below = m.lower_triangle(t, -1 if a.dtype in dtypes.COMPLEX else -2)
     residual = rnp.matmul(a, z) - rnp.matmul(z, t)

@@ -1,4 +1,4 @@
-"""What every primitive means, written a second time: Python scalars and plain loops.
+"""The meaning of every primitive, written a second time with Python scalars and plain loops.
 
 `WHOLE` gives the meanings of arrays, element by element where that is readable; those of numbers
 are in meanings_of_scalars.py. Nothing here calls the code under test.

@@ -1,4 +1,4 @@
-"""What every elementwise primitive means: functions of Python's numbers.
+"""The meaning of every elementwise primitive, as functions of Python's numbers.
 
 `SCALAR` has those of real numbers, `OF_COMPLEX` those that differ there; `DOMAINS` says where a
 function is smooth. Nothing here calls the code under test.

@@ -204,7 +204,7 @@ def test_a_product_cannot_be_transposed_in_its_updates():
 
 
 def gradients(primitive: Primitive, x: list[float], indices: list[int], u: list[float]) -> Any:
-    """Of the sum of a scatter, in the element and in the updates."""
+    """Derivatives of the sum of a scatter with respect to the element and the updates."""
 
     def total(x: Any, u: Any) -> Any:
         result = at(primitive)(x, array(np.array(indices, np.int32)), u)

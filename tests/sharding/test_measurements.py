@@ -1,4 +1,4 @@
-"""What devices can do: measured once, kept on disk, and read back."""
+"""Measurements of devices: taken once, stored on disk, and read back."""
 
 from __future__ import annotations
 

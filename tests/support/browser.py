@@ -34,7 +34,7 @@ TALLEST = 6_000  # pixels of a photograph
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a reader looks at a page: the width of the window [px], and the preferred colours."""
+    """The reader's settings: the width of the window [px], and the preferred colours."""
 
     width: int = 1200
     dark: bool = False
@@ -49,7 +49,7 @@ LIGHT, DARK, PHONE = View(), View(dark=True), View(width=390)
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """What a page looks like in a view: the value of an expression, and a PNG."""
+    """The state of a page in a view: the value of an expression, and a PNG."""
 
     answer: Any
     png: bytes

@@ -1,4 +1,4 @@
-"""What an executor may compute if its arithmetic flushes denormal f32 numbers to 0.
+"""The results that an executor may give if its arithmetic flushes denormal f32 numbers to 0.
 
 Each step of a computation may keep a denormal number or flush it to 0. So a result is right if it
 is the result for some choice of flushed operands, or 0 if that result is denormal. The parts of a

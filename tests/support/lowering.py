@@ -1,4 +1,4 @@
-"""What tests of the lowering share: targets, programs from functions, and three ways to run one.
+"""Helpers of lowering tests: targets, programs from functions, and three ways to run one.
 
 evaluate(program, args)             equation by equation, by the primitives' own meaning
 run_kernel_program(kernels, args)   kernels from their definition (kernel_program.py)

@@ -16,7 +16,7 @@ def shown_code(page: Path) -> list[tuple[str, str]]:
 
 
 def shown_output(page: str) -> str:
-    """What a page says that its first command prints."""
+    """The output of the first command, as a page shows it."""
     match = _PRINTED.search((PROGRAMS / f"{page}.md").read_text())
     assert match, f"{page}.md shows no command with its output"
     return match[1]

@@ -47,7 +47,7 @@ class Straight:
         return f"Straight({steps})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """What Hypothesis prints; by default it would print every dataclass of the program."""
+        """The text that Hypothesis prints; by default it would print every dataclass."""
         printer.text(repr(self))
 
 

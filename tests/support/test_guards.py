@@ -30,7 +30,7 @@ ctypes.string_at(x.ctypes.data + {at}, 1)
 
 
 def reading(guards: str, at: int) -> int:
-    """How a process ends that reads a byte so far from the first of 34 bytes."""
+    """The exit status of a process that reads a byte this far from the first of 34 bytes."""
     environment = {**os.environ, "RUNE_TEST_GUARDS": guards}
     command = [sys.executable, "-c", ONE_BYTE.format(at=at)]
     return subprocess.run(command, env=environment, capture_output=True, check=False).returncode

@@ -1,4 +1,4 @@
-"""What takes a function, or a tree of arrays, takes boxes (`mutable`) as the arrays in them."""
+"""Functions that accept functions or trees of arrays treat boxes (`mutable`) as arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pyright's language server offers behind a dot: the names that an editor shows.
+"""The completions of pyright's language server after a dot: the names that an editor shows.
 
     python -m tests.user_types.completions jax FOLDER      rewrites the stored names of jax
     python -m tests.user_types.completions rune FOLDER     prints how many rune has beside them

@@ -134,7 +134,7 @@ def _types(result: Answer, query: Question) -> list[str]:
 
 
 def _rounding(value: np.ndarray, query: Question) -> float:
-    """How far apart values may be: a value that passed through a half type is as coarse as that."""
+    """The tolerance: a value that passed through a half type is only as exact as that."""
     if value.dtype.name not in ROUNDING:
         return 0.0
     names = [value.dtype.name, *(a.dtype.name for a in query.arguments), *COARSE.findall(query.source)]

@@ -88,7 +88,7 @@ def require_eigenvectors(a: np.ndarray, w: np.ndarray, v: np.ndarray) -> None:
 
 
 def native(function: Callable[..., Any], a: np.ndarray) -> list[bool]:
-    """Of each Python function among the steps, whether native code does without it."""
+    """For each Python function among the steps, whether native code works without it."""
     steps = all_steps(rune.explain(function)(rnp.asarray(a, a.dtype)).plan)
     return [spectrum_of(s) is not None for s in steps if isinstance(s, Call) and s.routine == "callback"]
 

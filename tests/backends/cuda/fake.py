@@ -54,7 +54,7 @@ def plan_for(function: Callable[..., Any], *types: ArrayType) -> Plan:
 
 
 class Code(enum.IntEnum):
-    """Of a driver's function."""
+    """The status of a driver's function."""
 
     CUDA_SUCCESS = 0
     CUDA_ERROR_OUT_OF_MEMORY = 2

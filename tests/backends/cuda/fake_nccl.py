@@ -244,7 +244,7 @@ def _require_memory_for_one(device: FakeDevice, calls: Sequence[Posted]) -> None
 
 
 def _meetings(all_calls: Sequence[Posted]) -> Iterator[Meeting]:
-    """What happens between devices, of the calls of one group. Errors: Misuse."""
+    """The operations between devices for the calls of one group. Errors: Misuse."""
     for clique in {id(p.rank.clique): p.rank.clique for p in all_calls}.values():
         calls = [p for p in all_calls if p.rank.clique is clique]
         by_rank = [

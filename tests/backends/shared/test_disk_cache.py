@@ -29,7 +29,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSI
 
 @pytest.fixture(autouse=True)
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has not warned yet."""
+    """A process that has not warned yet."""
     monkeypatch.setattr(disk_cache, "_warned_subjects", set())
 
 

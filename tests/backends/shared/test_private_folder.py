@@ -24,7 +24,7 @@ KEY, VALUE = b"key", b"value"
 
 @pytest.fixture(autouse=True)
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has not warned yet."""
+    """A process that has not warned yet."""
     monkeypatch.setattr(disk_cache, "_warned_subjects", set())
 
 

@@ -98,7 +98,7 @@ def number_of(handle: object) -> int:
 
 
 def noted(info: Any) -> Submission:
-    """What the driver would read from it."""
+    """The values that the driver would read from it."""
     numbers = api().ffi.cast("VkTimelineSemaphoreSubmitInfo*", info.pNext)
     return Submission(
         tuple(info.pCommandBuffers[n] for n in range(info.commandBufferCount)),

@@ -1,4 +1,4 @@
-"""What tests of SPIR-V share: a target with every type, every operation as a kernel, spirv-val."""
+"""Helpers of SPIR-V tests: a target with every type, every operation as a kernel, spirv-val."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request of 32 threads touches: sectors of 32 bytes, and banks of shared memory.
+"""The memory that a request of 32 threads touches: sectors of 32 bytes, and shared banks.
 
 The figures follow from the layout alone: 32 elements of f32 that lie side by side are 128 bytes.
 """

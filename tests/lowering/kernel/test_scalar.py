@@ -1,4 +1,4 @@
-"""What scalar operations mean: where C or NumPy leave a choice, the choice is pinned here.
+"""The meaning of scalar operations, especially where C or NumPy leave a choice.
 
 Integers wrap and never trap; conversions saturate; narrow floats round once; the exact fma.
 """

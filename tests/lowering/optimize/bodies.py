@@ -1,4 +1,4 @@
-"""What the tests of kernel code passes share: the passes, and one pass applied to a body's text."""
+"""Helpers of tests of kernel code passes: the passes, and one pass applied to a body's text."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def rows(length: str, stride: str | None = None, loop: str = "s add= x[{stride}*
 
 
 def extents(code: KernelCode) -> list[Size]:
-    """Of the loops of a point."""
+    """The extents of the loops of a point."""
     return [s.extent for s in walk(code.body) if isinstance(s, For)][1:]
 
 

@@ -1,4 +1,4 @@
-"""What the table of scalar operations claims: that narrow formats are closed under some of them.
+"""A claim of the table of scalar operations: narrow formats are closed under some of them.
 
 A claim is compared with NumPy in the register's wider format, on every number of the narrow one.
 """

@@ -1,4 +1,4 @@
-"""What the partitioner sends: the collectives of programs whose arguments are sharded."""
+"""The collectives that the partitioner inserts into programs with sharded arguments."""
 
 from __future__ import annotations
 

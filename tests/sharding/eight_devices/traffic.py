@@ -1,4 +1,4 @@
-"""What a program sends: the messages of one device, and the bytes of their operands."""
+"""The traffic of a program: the messages of one device, and the bytes of their operands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rune.transforms.sharding.localize import localized
 
 
 def traffic(function: Callable[..., Any], *args: Any) -> dict[str, tuple[int, int]]:
-    """For each kind of collective how many messages a device sends, and the bytes it puts in."""
+    """The number of messages of a device, and their bytes, for each kind of collective."""
     return total(of_bodies(rune.make_program(function)(*args)))
 
 
@@ -40,7 +40,7 @@ def of_bodies(program: Program) -> Iterator[Exchange]:
 
 
 def total(exchanges: Iterable[Exchange]) -> dict[str, tuple[int, int]]:
-    """For each kind of collective how many messages there are, and their bytes."""
+    """The number of messages, and their bytes, for each kind of collective."""
     totals: dict[str, tuple[int, int]] = {}
     for exchange in exchanges:
         count, size = totals.get(exchange.kind, (0, 0))

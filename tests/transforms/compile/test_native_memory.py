@@ -1,4 +1,4 @@
-"""What native calls do with memory: references, threads, and errors half way."""
+"""Memory in native calls: references, threads, and errors half-way."""
 
 from __future__ import annotations
 

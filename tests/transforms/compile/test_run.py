@@ -1,4 +1,4 @@
-"""What comes before a run, in order: keys are noted, moves make parts, each part is watched."""
+"""The steps before a run, in order: key checks, division at moves, checks of each part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What vjp and linearize return is a tree: it leaves jit, vmap and scan, and enters them.
+"""The results of vjp and linearize are trees: they pass out of and into jit, vmap and scan.
 
 The leaves are the residuals. Values are compared with NumPy's cosine.
 """

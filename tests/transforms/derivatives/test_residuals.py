@@ -1,6 +1,6 @@
-"""What a derivative does not keep: values made from numbers alone are made again.
+"""Values computed only from constants are not residuals: they are recomputed.
 
-Zeros beside which an update is differentiated, positions, masks of indices: none of them is stored
+Zeros that an update is written to, positions, masks of indices: none of them is stored
 between the forward and the backward pass, eagerly or between two compiled programs.
 """
 
