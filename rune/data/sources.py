@@ -67,7 +67,7 @@ def sequence(items: Indexed) -> Pipeline:
     if not hasattr(items, "__len__") or not hasattr(items, "__getitem__") or isinstance(items, Mapping):
         raise ArgumentError(
             f"sequence: cannot read {type(items).__name__} (a length and items by number required)",
-            hint="rune.data.iterable takes whatever can be iterated",
+            hint="rune.data.iterable accepts any iterable",
         )
     return Pipeline(Items(items))
 

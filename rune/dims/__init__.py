@@ -153,7 +153,7 @@ def exact_div(x: Size, d: Size) -> Size:
         return x // d
     raise DimensionError(
         f"exact_div: cannot divide {x} by {d} (remainder {x % d}; {ranges(x, d)})",
-        hint="declare a dimension that is a multiple by a symbol of its own, as 4*m for n",
+        hint="declare the size as a multiple of another symbol, such as 4*m instead of n",
     )
 
 

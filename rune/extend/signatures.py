@@ -69,7 +69,7 @@ def require_operands(name: str, meaning: object, args: Sequence[object], params:
         if any(isinstance(leaf, Array | np.ndarray) for leaf in tree.leaves(value)):
             raise ArgumentError(
                 f"{name}: cannot take {parameter} by name (it is an array, and arrays are operands)",
-                hint="give operands by position; what is given by name is a static parameter",
+                hint="pass operands by position; arguments passed by name are static parameters",
             )
     if isinstance(meaning, np.ufunc) and len(args) != meaning.nin:
         count = _operand_count(len(args))

@@ -130,7 +130,7 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> tuple[byte
     if len(header) > _MOST_HEADER_BYTES:
         raise ArgumentError(
             f"save: cannot write a header of {len(header)} bytes (at most {_MOST_HEADER_BYTES})",
-            hint="metadata are for short texts; a long one can be a leaf, as an array of its bytes",
+            hint="metadata is for short texts; store a long one as a leaf, an array of its bytes",
         )
     before = _LENGTH.pack(len(header)) + header
     return before, {name: replace(entry, start=len(before) + entry.start) for name, entry in within.items()}

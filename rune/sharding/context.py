@@ -80,7 +80,7 @@ def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding
     if mesh is None or mesh.abstract_mesh != sharding.mesh:
         raise ArgumentError(
             f"{name}: cannot lay out by {sharding!r} ({'no mesh' if mesh is None else mesh} is in force)",
-            hint="rune.sharding.set_mesh(mesh) says the mesh for a block",
+            hint="rune.sharding.set_mesh(mesh) sets the mesh for a block",
         )
     return NamedSharding(mesh, sharding.spec)
 
@@ -90,6 +90,6 @@ def _read_spec(name: str, spec: PartitionSpec) -> NamedSharding:
     if mesh is None:
         raise ArgumentError(
             f"{name}: cannot lay out by {spec!r} alone (a mesh and a spec required)",
-            hint="rune.NamedSharding(mesh, spec) is both; rune.sharding.set_mesh(mesh) says the mesh for a block",
+            hint="pass rune.NamedSharding(mesh, spec), or set the mesh of a block by rune.sharding.set_mesh(mesh)",
         )
     return NamedSharding(mesh, spec)

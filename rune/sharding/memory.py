@@ -150,7 +150,7 @@ class SpreadMemory:
         if not self.is_readable(buffer.shape):
             raise DistributedError(
                 f"array: cannot read {type} here (other processes have blocks of it: {self.sharding.spec!r})",
-                hint="rune.distributed.process_allgather has all of it; addressable_shards are what is here",
+                hint="rune.distributed.process_allgather collects all of it; addressable_shards are the local blocks",
             )
         array = np.empty(buffer.shape, type.dtype)
         block_type = type.with_shape(self.sharding.shard_shape(buffer.shape))

@@ -162,7 +162,7 @@ def _require_distinct(grid: Sequence[Device]) -> None:
         duplicate = next(d for n, d in enumerate(grid) if d in grid[:n])
         raise ArgumentError(
             f"Mesh: cannot use {duplicate.name} at two places",
-            hint=f"{variable_of('cpu_devices')}={len(grid)} makes so many devices of the CPU",
+            hint=f"{variable_of('cpu_devices')}={len(grid)} splits the CPU into that many devices",
         )
 
 
@@ -196,7 +196,7 @@ def make_mesh(
         raise DeviceError(
             f"make_mesh: cannot fill {_sizes(axis_shapes)} places with {len(candidates)} devices "
             f"({', '.join(d.name for d in candidates)})",
-            hint=f"{variable_of('cpu_devices')}={count} makes so many devices of the CPU",
+            hint=f"{variable_of('cpu_devices')}={count} splits the CPU into that many devices",
         )
     grid = np.empty(count, object)
     grid[:] = candidates[:count]

@@ -60,7 +60,7 @@ def bcoo_update_layout(
             f"bcoo_update_layout: cannot lay out {mat!r} with n_batch={batch}, n_dense={dense} without longer lists"
         )
         if on_inefficient == "error":
-            raise SparseEfficiencyError(message, hint="on_inefficient=None does it")
+            raise SparseEfficiencyError(message, hint="on_inefficient=None allows longer lists")
         warnings.warn(
             message.replace("cannot lay", "lays").replace(" without", " by"), SparseEfficiencyWarning, stacklevel=2
         )
