@@ -84,6 +84,17 @@ def test_a_scatter_into_a_donated_argument_is_in_place():
     assert plan.donations == ((0, 0),)
 
 
+def test_tiny_changes_of_an_argument_are_in_place_one_after_another():
+    def function(x, i, j, u):
+        return scatter(scatter(x, i, u), j, u)
+
+    plan = hold(function, f32(32, 64), i32(1, 1), i32(1, 1), f32(1, 64), donate_argnums=(0,))
+
+    loops = [s for kernel in plan.kernels.values() for s in kernel.body if isinstance(s, For)]
+    assert {loop.extent for loop in loops} == {64}
+    assert plan.arena_bytes == 0
+
+
 def test_a_small_window_is_the_only_part_written():
     def function(cache, new, start):
         return ops.dynamic_update_slice(cache, new, start, number(0, dtypes.i32))

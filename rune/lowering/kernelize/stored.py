@@ -206,7 +206,14 @@ def _is_small_window(equation: Equation, definitions: Mapping[Var, Equation]) ->
 
 
 def _is_argument(operand: Atom, definitions: Mapping[Var, Equation]) -> bool:
-    return isinstance(operand, Var) and operand not in definitions
+    """Whether an array is an argument, or one after changes in place."""
+    if not isinstance(operand, Var):
+        return False
+    change = definitions.get(operand)
+    if change is None:
+        return True
+    is_changed = _is_scatter_in_place(change, definitions) or _is_small_window(change, definitions)
+    return is_changed and _is_argument(change.operands[0], definitions)
 
 
 def _is_tiny_part(part: Atom, array: int, smallest: int) -> bool:
