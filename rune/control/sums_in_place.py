@@ -4,7 +4,8 @@ Before   a step:  ct = scatter_add(zeros, i, u);  sum' = sum + ct       makes an
 After    a step:  sum' = scatter_add(sum, i, u)                         changes the elements at i
 
 A loop that reads a row of a table in each step has such cotangents. With whole arrays each step of
-its gradient would take the time of the whole table. Windows (`dynamic_slice`) are alike.
+its gradient would take the time of the whole table. Windows (`dynamic_slice`) are alike. Where a
+step calls a jitted function or a checkpoint that yields such an array, the call yields i and u.
 
 Invariant: the same sums, in another order. A sum starts from 0.0 and so is never -0.0: what is not
 written stays what adding zeros to it would give.
@@ -12,17 +13,28 @@ written stays what adding zeros to it would give.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rune.core.dead_code import prune
+from rune.core.evaluate import restaged
+from rune.core.higher import called_once
+from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
+from rune.core.staging import Stage
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops import add, broadcast, dynamic_slice, dynamic_update_slice, scatter_add
+from rune.ops.family import zeros_of
 from rune.records import dataclass
+from rune.transforms.checkpoint.checkpoint import checkpoint_primitive
+from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.programs.memo import per_program
+
+WRITES = (scatter_add, dynamic_update_slice)
+CALLS = (jit_primitive, checkpoint_primitive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +48,31 @@ class Summand:
     params: Mapping[str, Any]
     operands: int
 
-    def added_to(self, total: Value, operands: Sequence[Value]) -> Value:
-        """The sum with this summand."""
+    def added_to(self, total: Value, values: Iterator[Value]) -> Value:
+        """The sum with this summand, whose operands are the next values."""
+        operands = [next(values) for _ in range(self.operands)]
         if self.primitive is not dynamic_update_slice:
             return self.primitive(total, *operands, **self.params)
         window, *starts = operands
-        sizes = window.shape
-        return dynamic_update_slice(total, add(dynamic_slice(total, *starts, sizes=sizes), window), *starts)
+        before = dynamic_slice(total, *starts, sizes=type_of(window).shape)
+        return dynamic_update_slice(total, add(before, window), *starts)
 
 
 @dataclass(frozen=True, slots=True)
 class Summands:
-    """The summands of some results of a program, which yields their operands in place of them."""
+    """The summands of the first results of a program, which yields their operands in their place.
+
+    types: of these results
+    """
 
     program: Program
+    types: tuple[ArrayType, ...]
     of_results: tuple[tuple[Summand, ...], ...]
+
+    @property
+    def have_writes(self) -> bool:
+        """Whether some result is not one array alone."""
+        return any(summand.primitive in WRITES for summands in self.of_results for summand in summands)
 
     def added(self, sums: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
         """The sums with their summands, whose operands lead the outputs; then the other outputs."""
@@ -58,23 +80,34 @@ class Summands:
         totals = []
         for total, summands in zip(sums, self.of_results, strict=True):
             for summand in summands:
-                total = summand.added_to(total, [next(values) for _ in range(summand.operands)])
+                total = summand.added_to(total, values)
             totals.append(total)
         return [*totals, *values]
+
+    def alone(self, outputs: Sequence[Value]) -> list[Value]:
+        """The results themselves, from the operands of their summands."""
+        values = iter(outputs)
+        totals = []
+        for type_, (first, *others) in zip(self.types, self.of_results, strict=True):
+            total = next(values) if first.primitive is add else first.added_to(zeros_of(type_), values)
+            for summand in others:
+                total = summand.added_to(total, values)
+            totals.append(total)
+        return totals
 
 
 @per_program
 def summands(program: Program, count: int) -> Summands:
     """The first `count` results of a program taken apart where writes into zeros are added up."""
+    program = _opened(program)
     producers = {v: e for e in program.equations for v in e.results}
-    of_results, operands = [], []
-    for result in program.outputs[:count]:
-        terms = _terms(result, producers)
-        of_results.append(tuple(summand for summand, _ in terms))
-        operands += [atom for _, atoms in terms for atom in atoms]
+    results = program.outputs[:count]
+    terms = [_terms(result, producers) for result in results]
+    operands = [atom for of_result in terms for _, atoms in of_result for atom in atoms]
     outputs = (*operands, *program.outputs[count:])
     small, _ = prune(replace(program, outputs=outputs), [True] * len(outputs))
-    return Summands(replace(small, inputs=program.inputs), tuple(of_results))
+    of_results = tuple(tuple(summand for summand, _ in of_result) for of_result in terms)
+    return Summands(replace(small, inputs=program.inputs), tuple(r.type for r in results), of_results)
 
 
 def _terms(result: Atom, producers: Mapping[Var, Equation]) -> list[tuple[Summand, tuple[Atom, ...]]]:
@@ -100,9 +133,31 @@ def _is_of_equals(equation: Equation) -> bool:
 
 
 def _is_write_into_zeros(equation: Equation, producers: Mapping[Var, Equation]) -> bool:
-    array = equation.operands[0]
-    if equation.primitive not in (scatter_add, dynamic_update_slice) or not isinstance(array, Var):
-        return False
-    source = producers.get(array)
+    array = equation.operands[0] if equation.primitive in WRITES else None
+    source = producers.get(array) if isinstance(array, Var) else None
     constant = source.operands[0] if source is not None and source.primitive is broadcast else None
     return isinstance(constant, Literal) and not constant.value.any()
+
+
+# --- calls ------------------------------------------------------------------------------------
+
+
+class _Opened(Stage):
+    """Writes a program again, with writes into zeros behind the calls that yielded their arrays."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> object:
+        """The equation itself, or a call of smaller results and the writes of these."""
+        called = called_once(primitive, args, params) if primitive in CALLS else None
+        parts = None if called is None else summands(called, len(called.outputs))
+        if parts is None or not parts.have_writes:
+            return self.write(primitive, args, params)
+        outputs = self.write(primitive, args, map_programs(params, lambda _: parts.program))
+        return parts.alone(outputs)
+
+
+def _opened(program: Program) -> Program:
+    """The program without calls that yield writes into zeros."""
+    has_calls = any(e.primitive in CALLS for e in program.equations)
+    return restaged(program, _Opened(None)) if has_calls else program
