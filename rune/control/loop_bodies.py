@@ -334,13 +334,15 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
         row_cts=pick(body.output_types[counts[1] :], row_flags),
     )
 
-    of_consts = summands(program, sum(nonzero_consts))
+    carry_count = sum(carries)
+    of_sums = summands(program, sum(nonzero_consts) + carry_count)
 
     def run(inputs: TransposeInputs[Value]) -> list[Array]:
         known = [*inputs.known_consts, *inputs.known_rows]
-        outs = eval_program(of_consts.program, [*known, *inputs.carry_cts, *inputs.row_cts])
+        outs = eval_program(of_sums.program, [*known, *inputs.carry_cts, *inputs.row_cts])
         # Every step reads the same consts, so the cotangents of all steps add up.
-        sums, carry_cts, row_cts = parts(of_consts.added(inputs.const_sums, outs), sum(nonzero_consts), sum(carries))
+        totals = of_sums.added([*inputs.const_sums, *[None] * carry_count], outs)
+        sums, carry_cts, row_cts = parts(totals, len(inputs.const_sums), carry_count)
         return [*carry_cts, *sums, *row_cts]
 
     transposed_program = stage_grouped(run, types, f"transpose_{body.name}")

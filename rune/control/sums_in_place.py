@@ -74,26 +74,22 @@ class Summands:
         """Whether some result is not one array alone."""
         return any(summand.primitive in WRITES for summands in self.of_results for summand in summands)
 
-    def added(self, sums: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
-        """The sums with their summands, whose operands lead the outputs; then the other outputs."""
-        values = iter(outputs)
-        totals = []
-        for total, summands in zip(sums, self.of_results, strict=True):
-            for summand in summands:
-                total = summand.added_to(total, values)
-            totals.append(total)
-        return [*totals, *values]
+    def added(self, sums: Sequence[Value | None], outputs: Sequence[Value]) -> list[Value]:
+        """The sums with their summands, whose operands lead the outputs; then the other outputs.
 
-    def alone(self, outputs: Sequence[Value]) -> list[Value]:
-        """The results themselves, from the operands of their summands."""
+        None: a sum of its summands alone
+        """
         values = iter(outputs)
         totals = []
-        for type_, (first, *others) in zip(self.types, self.of_results, strict=True):
-            total = next(values) if first.primitive is add else first.added_to(zeros_of(type_), values)
+        for total, type_, (first, *others) in zip(sums, self.types, self.of_results, strict=True):
+            if total is None and first.primitive is add:
+                total = next(values)
+            else:
+                total = first.added_to(zeros_of(type_) if total is None else total, values)
             for summand in others:
                 total = summand.added_to(total, values)
             totals.append(total)
-        return totals
+        return [*totals, *values]
 
 
 @per_program
@@ -154,7 +150,7 @@ class _Opened(Stage):
         if parts is None or not parts.have_writes:
             return self.write(primitive, args, params)
         outputs = self.write(primitive, args, map_programs(params, lambda _: parts.program))
-        return parts.alone(outputs)
+        return parts.added([None] * len(parts.types), outputs)
 
 
 def _opened(program: Program) -> Program:
