@@ -15,12 +15,12 @@ from dataclasses import replace
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.programs import Flags, arranged, omit, parts, scatter, union
+from rune.control.sums_in_place import summands
 from rune.core.dead_code import needed_inputs, pick, prune, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.program import Atom, Program
 from rune.core.values import Value
 from rune.dims import Size
-from rune.ops import add
 from rune.records import dataclass
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
@@ -334,12 +334,16 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
         row_cts=pick(body.output_types[counts[1] :], row_flags),
     )
 
+    carry_count = sum(carries)
+    of_sums = summands(program, sum(nonzero_consts) + carry_count)
+
     def run(inputs: TransposeInputs[Value]) -> list[Array]:
         known = [*inputs.known_consts, *inputs.known_rows]
-        outs = eval_program(program, [*known, *inputs.carry_cts, *inputs.row_cts])
-        const_cts, carry_cts, row_cts = parts(outs, sum(nonzero_consts), sum(carries))
+        outs = eval_program(of_sums.program, [*known, *inputs.carry_cts, *inputs.row_cts])
         # Every step reads the same consts, so the cotangents of all steps add up.
-        return [*carry_cts, *map(add, inputs.const_sums, const_cts), *row_cts]
+        totals = of_sums.added([*inputs.const_sums, *[None] * carry_count], outs)
+        sums, carry_cts, row_cts = parts(totals, len(inputs.const_sums), carry_count)
+        return [*carry_cts, *sums, *row_cts]
 
     transposed_program = stage_grouped(run, types, f"transpose_{body.name}")
     return TransposedBody(transposed_program, tuple(nonzero_consts), carries, tuple(nonzero_rows))

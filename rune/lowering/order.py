@@ -4,7 +4,8 @@ Before   a = f x;  b = f y;  c = sum a;  d = sum b        peak: a and b
 After    a = f x;  c = sum a;  b = f y;  d = sum b        peak: a or b
 
 Of the steps whose operands are ready, the one that frees most and allocates least comes next; among
-equals, the first in the program. This is greedy, so not optimal, and deterministic.
+equals, the first in the program. A change in place counts the copy that other readers still need.
+This is greedy, so not optimal, and deterministic.
 
 Invariant: every step comes after those that write what it reads.
 Cost: O(s log s) in the number of steps and uses s.
@@ -13,11 +14,11 @@ Cost: O(s log s) in the number of steps and uses s.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Choose, KernelProgram, KernelStep, Repeat, Value
+from rune.lowering.kernels import Choose, Invoke, Kernel, KernelProgram, KernelStep, Repeat, Value
 from rune.records import dataclass
 
 
@@ -26,6 +27,7 @@ class _State:
     """The state of values and steps while steps are put in order."""
 
     steps: tuple[KernelStep, ...]
+    kernels: Mapping[str, Kernel]
     caller_values: frozenset[Value]  # inputs and results, whose memory is not in the arena
     readers: dict[Value, list[int]] = field(default_factory=dict)
     writers: dict[Value, list[int]] = field(default_factory=dict)
@@ -78,7 +80,7 @@ def _ordered_within(step: KernelStep) -> KernelStep:
 
 
 def _prepare(program: KernelProgram) -> _State:
-    state = _State(program.steps, frozenset((*program.inputs, *program.outputs)))
+    state = _State(program.steps, program.kernels, frozenset((*program.inputs, *program.outputs)))
     for number, step in enumerate(program.steps):
         for value in set(step.operands):
             state.readers.setdefault(value, []).append(number)
@@ -94,7 +96,17 @@ def _growth(state: _State, number: int) -> int:
     step = state.steps[number]
     new_bytes = sum(_bytes(v) for v in step.results if v not in state.caller_values and v not in state.allocations)
     freed_bytes = sum(_bytes(v) for v in set(step.operands) if v not in state.caller_values and state.unread[v] == 1)
-    return new_bytes - freed_bytes
+    copied_bytes = sum(_bytes(v) for v in _changed(state, step) if state.unread[v] > 1)
+    return new_bytes + copied_bytes - freed_bytes
+
+
+def _changed(state: _State, step: KernelStep) -> list[Value]:
+    """The operands that a kernel changes in place."""
+    if not isinstance(step, Invoke):
+        return []
+    kernel = state.kernels[step.kernel]
+    names = [buffer.name for buffer in kernel.inputs]
+    return [step.operands[names.index(source)] for source, _ in kernel.in_place]
 
 
 def _bytes(value: Value) -> int:

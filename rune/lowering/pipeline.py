@@ -44,6 +44,7 @@ from rune.lowering.simplify import (
     narrow,
     repeated_products,
     simplify_algebra,
+    single_writes,
 )
 
 
@@ -52,6 +53,8 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
     return (
         # First: equations that nothing reads need no lowering.
         live.PASS,
+        # Before a device expands scatters. Inner programs first: their constants are in them.
+        nested(single_writes.PASS),
         # Then: everything later sees only primitives with a lowering.
         Pass(
             "decompose",

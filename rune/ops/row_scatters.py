@@ -83,7 +83,7 @@ def _places(shape: Shape, axes: tuple[int, ...], indices: Value, dims: IndexDims
             along = dims.indices_batching[dims.operand_batching.index(axis)]
             at = iota(shape=batch, axis=along, dtype=dtypes.i32)
         else:
-            raw = signed(_component(indices, dims.start_map.index(axis)), shape[axis])
+            raw = signed(component(indices, dims.start_map.index(axis)), shape[axis])
             at, is_within = _within(raw, shape[axis])
             inside = logical_and(inside, is_within)
         place = add(mul(place, size), at)
@@ -92,7 +92,8 @@ def _places(shape: Shape, axes: tuple[int, ...], indices: Value, dims: IndexDims
     return reshape(numbers, shape=(product(batch),))
 
 
-def _component(indices: Value, number: int) -> Value:
+def component(indices: Value, number: int) -> Value:
+    """A component of each index vector [*U]."""
     *batch, _ = type_of(indices).shape
     start, limit = (0,) * len(batch), tuple(batch)
     column = slice_(indices, start=(*start, number), limit=(*limit, number + 1), stride=(1,) * (len(batch) + 1))

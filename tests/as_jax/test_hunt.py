@@ -11,15 +11,17 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 import rune
 from rune.ops import updates
-from tests.as_jax.hunt.answers import Answered, as_one, step_by_step
-from tests.as_jax.hunt.beside import coarsest, difference, differences, report
+from tests.as_jax.hunt.answers import Answered, Leaf, as_one, step_by_step
+from tests.as_jax.hunt.beside import Difference, coarsest, difference, differences, report
 from tests.as_jax.hunt.draw import draw
 from tests.as_jax.hunt.stored import stored
 from tests.as_jax.hunt.structures import structure
+from tests.as_jax.hunt.text import Program, Statement
 from tests.fuzzing.planted import FAULTS
 from tests.support.sampling import IS_WHOLE
 
@@ -68,3 +70,11 @@ def test_a_planted_fault_is_met_by_a_stored_program(name: str):
 
     with fault(), rune.configure(cache_dir=""):
         assert any(differences(a) for a in answers)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_device_may_refuse_64_bits_only_where_a_program_has_them(x64: bool):
+    program = Program(0, {"v0": np.ones(3, np.float32)}, (Statement(("v1",), "v1 = jnp.sin(v0)", "elementwise"),), x64)
+    message = "refused with BackendError: sin: no f64 on webgpu:0"
+
+    assert Difference(program, "v1", "compiled", message, Leaf(np.ones(3), weak=False)).is_deliberate == x64

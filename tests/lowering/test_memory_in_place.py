@@ -84,6 +84,38 @@ def test_a_scatter_into_a_donated_argument_is_in_place():
     assert plan.donations == ((0, 0),)
 
 
+def test_tiny_changes_of_an_argument_are_in_place_one_after_another():
+    def function(x, i, j, u):
+        return scatter(scatter(x, i, u), j, u)
+
+    plan = hold(function, f32(32, 64), i32(1, 1), i32(1, 1), f32(1, 64), donate_argnums=(0,))
+
+    loops = [s for kernel in plan.kernels.values() for s in kernel.body if isinstance(s, For)]
+    assert {loop.extent for loop in loops} == {64}
+    assert plan.arena_bytes == 0
+
+
+def test_an_update_that_reads_the_array_before_another_change_needs_no_copy():
+    def function(x, i, j, u):
+        row = ops.gather(x, i, number(0.0), dims=ROWS, slice_sizes=(1, 64), mode="clip")
+        return scatter(scatter(x, i, u), j, ops.mul(row, u))
+
+    plan = hold(function, f32(512, 64), i32(1, 1), i32(1, 1), f32(1, 64), donate_argnums=(0,))
+
+    assert plan.donations == ((0, 0),)
+    assert plan.arena_bytes == 64 * 4
+
+
+def test_an_argument_is_read_by_others_before_it_is_changed_in_place():
+    def function(x, i, u):
+        return scatter(x, i, u), ops.reduce_sum(ops.exp(x), axes=(0,))
+
+    plan = hold(function, f32(512, 64), i32(8, 1), f32(8, 64), donate_argnums=(0,))
+
+    assert plan.donations == ((0, 0),)
+    assert plan.arena_bytes == 0
+
+
 def test_a_small_window_is_the_only_part_written():
     def function(cache, new, start):
         return ops.dynamic_update_slice(cache, new, start, number(0, dtypes.i32))

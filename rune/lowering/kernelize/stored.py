@@ -125,7 +125,59 @@ def _forced(
             inner = definitions.get(operand) if isinstance(operand, Var) else None
             if inner is not None and _is_small_window(inner, definitions):
                 values.update(inner.results)
-    return frozenset(values)
+    return frozenset(values | _read_before_changes(equations, values, definitions))
+
+
+def _read_before_changes(
+    equations: Sequence[Equation], values: Container[Var], definitions: Mapping[Var, Equation]
+) -> set[Var]:
+    """Values for writes into an array, computed from what it was before other changes in place.
+
+    They are stored before the first change: computed where they are written, they would need a
+    copy of the array.
+    """
+    originals: dict[Var, Var] = {}  # of arrays after changes in place
+    early: set[Var] = set()
+    for equation in equations:
+        if not _is_tiny_change(equation, definitions):
+            continue
+        array, *pending = equation.operands
+        assert isinstance(array, Var)
+        original = originals.get(array, array)
+        changed = {a for a in originals if originals[a] is original}
+        while changed and pending:
+            value = pending.pop()
+            if not isinstance(value, Var) or value in values or not _reads(value, {original}, values, definitions):
+                continue
+            if _reads(value, changed, values, definitions):
+                pending += definitions[value].operands
+            elif value in definitions and not isinstance(definitions[value].primitive.lower, View):
+                early.add(value)
+        originals[equation.results[0]] = original
+    return early
+
+
+def _is_tiny_change(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
+    is_in_place = _is_scatter_in_place(equation, definitions) or _is_small_window(equation, definitions)
+    if not is_in_place or not isinstance(equation.operands[0], Var):
+        return False
+    lower, array = equation.primitive.lower, cost.count(equation.results[0].type.shape)
+    updates = equation.operands[lower.updates if isinstance(lower, Scatter) else 1]
+    return array >= cost.TINY_SHARE * cost.count(updates.type.shape)
+
+
+def _reads(value: Var, arrays: set[Var], values: Container[Var], definitions: Mapping[Var, Equation]) -> bool:
+    """Whether a value that is computed where it is used reads one of these arrays."""
+    pending, visited = [value], {value}
+    while pending:
+        var = pending.pop()
+        if var in arrays:
+            return True
+        if var in definitions and var not in values:
+            operands = [a for a in definitions[var].operands if isinstance(a, Var) and a not in visited]
+            pending += operands
+            visited.update(operands)
+    return False
 
 
 def _limited(equations: Sequence[Equation], forced_values: frozenset[Var], loops: Loops) -> frozenset[Var]:
@@ -206,7 +258,14 @@ def _is_small_window(equation: Equation, definitions: Mapping[Var, Equation]) ->
 
 
 def _is_argument(operand: Atom, definitions: Mapping[Var, Equation]) -> bool:
-    return isinstance(operand, Var) and operand not in definitions
+    """Whether an array is an argument, or one after changes in place."""
+    if not isinstance(operand, Var):
+        return False
+    change = definitions.get(operand)
+    if change is None:
+        return True
+    is_changed = _is_scatter_in_place(change, definitions) or _is_small_window(change, definitions)
+    return is_changed and _is_argument(change.operands[0], definitions)
 
 
 def _is_tiny_part(part: Atom, array: int, smallest: int) -> bool:

@@ -37,7 +37,8 @@ EXACT = ("elementwise", "shapes", "indexing", "orders")  # kinds whose elements 
 ROUNDINGS = {"special": 64.0}  # of each element
 NORMWISE = 64.0  # roundings of the largest element
 DOUBTS = 8.0  # how often jax's own error answers may lie apart
-# What the guide lists (from-jax.md, "Where numbers differ"): patterns of lines, of words, why.
+# What the guide lists (from-jax.md, "Where numbers differ"): patterns of a program's setting and
+# lines, of words, why.
 DELIBERATE = (
     ("", "the imaginary part would be lost", "no imaginary part is lost in silence"),
     # jit and checkpoint drop an unused tangent; jax asks custom_vjp for it only later.
@@ -60,8 +61,8 @@ DELIBERATE = (
     # jax transposes the dropped cotangent of a clamped element to the element itself.
     (r"(?s)100\]\).*vjp.*vjp", "^value", "a clamped element has no cotangent, in any order"),
     ("view|bitcast", "nan", "the sign of a NaN is open"),
-    ("", "no (f64|i64|u64|c128) on ", "a device refuses types that it lacks"),
-    ("atan2", "cannot take c64", "angles are of real numbers"),
+    ("x64=True|int64|float64|complex128", "no (f64|i64|u64|c128) on ", "a device refuses types that it lacks"),
+    (r"arctan2\(|atan2\(", "^refused with DtypeError: atan2: cannot take c", "angles are of real numbers"),
     # jax drops unused results before they would fail.
     ("cumlogsumexp", "cannot take [iu][0-9]", "neither does jax take them, where they are computed"),
 )
@@ -92,8 +93,9 @@ class Difference:
     @property
     def is_deliberate(self) -> bool:
         """Whether the guide lists it."""
-        texts = "\n".join(s.text for s in self.program.statements)
-        return any(re.search(line, texts) and re.search(words, self.message) for line, words, _ in DELIBERATE)
+        texts = [f"x64={self.program.x64}", *(s.text for s in self.program.statements)]
+        text = "\n".join(texts)
+        return any(re.search(line, text) and re.search(words, self.message) for line, words, _ in DELIBERATE)
 
     def __str__(self) -> str:
         inputs = [f"#   {n}: {x.dtype.name}{list(x.shape)} {_some(x)}" for n, x in self.program.arguments.items()]

@@ -22,6 +22,7 @@ from rune.lowering.simplify import (
     narrow,
     repeated_products,
     simplify_algebra,
+    single_writes,
 )
 from rune.transforms.programs.make_program import parse_program
 
@@ -35,6 +36,7 @@ PASSES: dict[str, Pass[Program]] = {
         narrow,
         repeated_products,
         chosen_writes,
+        single_writes,
     )
 }
 
