@@ -44,6 +44,7 @@ from rune.lowering.simplify import (
     narrow,
     repeated_products,
     simplify_algebra,
+    summed_products,
 )
 
 
@@ -74,6 +75,8 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
         nested(fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)),
         # After broadcasts of broadcasts have been merged. It leaves broadcasts that nothing needs.
         nested(repeated_products.PASS),
+        # After products along whose batch both sides repeat have become one product.
+        nested(summed_products.PASS),
         # After equal conditions have been merged, and before reads of loops' arrays are counted.
         nested(chosen_writes.PASS),
         # Inner loops first, so that what leaves them may leave the outer ones as well.

@@ -22,6 +22,7 @@ from rune.lowering.simplify import (
     narrow,
     repeated_products,
     simplify_algebra,
+    summed_products,
 )
 from rune.transforms.programs.make_program import parse_program
 
@@ -34,6 +35,7 @@ PASSES: dict[str, Pass[Program]] = {
         simplify_algebra,
         narrow,
         repeated_products,
+        summed_products,
         chosen_writes,
     )
 }
