@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from rune import dims
-from rune.core.program import Atom, Equation, Program, Var, replace_equations
+from rune.core.program import Equation, Program, Var, replace_equations
 from rune.lowering.passes import Pass
 from rune.lowering.simplify.fold_constants import type_of_result
 from rune.ops.contraction import dot_general
@@ -37,9 +37,10 @@ def summed_products(program: Program) -> Program:
     return replace_equations(program, lambda equation: _contracted(equation, products))
 
 
-def _contracted(equation: Equation, products: Mapping[Atom, Equation]) -> list[Equation]:
+def _contracted(equation: Equation, products: Mapping[Var, Equation]) -> list[Equation]:
     """The equations in place of a sum over a batch; none for other equations."""
-    product = products.get(equation.operands[0]) if equation.primitive is reduce_sum else None
+    operand = equation.operands[0] if equation.primitive is reduce_sum else None
+    product = products.get(operand) if isinstance(operand, Var) else None
     if product is None:
         return []
     contracting, batch = product.params["dimension_numbers"]
