@@ -39,16 +39,6 @@ def pointer_to(address: int) -> str:
     return f"inttoptr (i64 {address} to ptr)"
 
 
-def integer_of(type: str, text: str) -> int | None:
-    """The bits of a literal integer, the same in every lane; None for any other operand."""
-    scalar = scalar_of(type)
-    digits = text.removeprefix(f"splat ({scalar} ").removesuffix(")").removeprefix("-")
-    if scalar[0] != "i" or not digits.isdigit():
-        return None
-    number = -int(digits) if "-" in text else int(digits)
-    return number % (1 << int(scalar[1:]))
-
-
 def float_constant(value: float, type: str) -> str:
     """`value` rounded to `type`, as the hexadecimal constant that LLVM reads exactly.
 

@@ -17,7 +17,6 @@ from rune.lowering.codegen.llvm.ir.names import (
     FLOATS,
     bits_type,
     float_constant,
-    integer_of,
     lanes_of,
     pointer_to,
     scalar_of,
@@ -326,9 +325,6 @@ class Writer:
         known = a if isinstance(a, Value) else b
         assert isinstance(known, Value)
         a, b = known.like(a), known.like(b)
-        truth = integer_of(condition.type, condition.text)
-        if truth is not None:
-            return a if truth else b
         return self.emit(a.type, f"select {condition.type} {condition.text}, {a.type} {a.text}, {b.type} {b.text}")
 
     def phi(self, type: str, *incoming: tuple[Value, str]) -> Value:
@@ -403,12 +399,9 @@ class Value(Operators["Value"]):
 
     def compare(self, predicate: str, other: Value | Number) -> Value:
         """An i1 by the IR predicate: olt, une, slt, ult, ..."""
-        kind, type, y = "fcmp" if self.is_float else "icmp", with_scalar(self.type, "i1"), self.like(other).text
-        # Folded here, because a guard around a literal divisor would hide that it is one.
-        if predicate == "eq" and (a := integer_of(self.type, self.text)) is not None:
-            if (b := integer_of(self.type, y)) is not None:
-                return self.writer.constant(type, a == b)
-        return self.writer.emit(type, f"{kind} {predicate} {self.type} {self.text}, {y}")
+        kind = "fcmp" if self.is_float else "icmp"
+        text = f"{kind} {predicate} {self.type} {self.text}, {self.like(other).text}"
+        return self.writer.emit(with_scalar(self.type, "i1"), text)
 
     def is_nan(self) -> Value:
         """True for NaN."""
