@@ -45,6 +45,7 @@ from rune.lowering.simplify import (
     repeated_products,
     simplify_algebra,
     single_writes,
+    summed_products,
 )
 
 
@@ -77,6 +78,8 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
         nested(fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)),
         # After broadcasts of broadcasts have been merged. It leaves broadcasts that nothing needs.
         nested(repeated_products.PASS),
+        # After products along whose batch both sides repeat have become one product.
+        nested(summed_products.PASS),
         # After equal conditions have been merged, and before reads of loops' arrays are counted.
         nested(chosen_writes.PASS),
         # Inner loops first, so that what leaves them may leave the outer ones as well.

@@ -19,12 +19,10 @@ from rune.array import COMMITTED_CPU, CPU, Array
 from rune.core.interpreter import is_evaluating
 from rune.numpy.operands import parameters_of, refuse_options
 from rune.transforms.compile.jit import Jitted, jit
-from rune.transforms.compile.tiers import tiered
+from rune.transforms.compile.tiers import LARGE, tiered
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-LARGE = 1 << 18  # elements from which the second call makes up for compiling
 
 
 def composite(function: Callable[P, R]) -> Callable[P, R]:

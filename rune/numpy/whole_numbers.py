@@ -27,7 +27,7 @@ from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
-LONG = 1 << 14  # elements beyond which no function is specialised (tiers.py)
+LONG = 1 << 14  # elements from which NumPy is as fast as a specialised function
 _ORDERS = ("big", "little")
 _WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
 

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 Axis = int | Sequence[int] | None
 
+# Columns of each matrix of a batch up to which one product for all of them is faster.
+FEW_COLUMNS = range(1, 9)
+
 
 def entries(x: object) -> tuple[Size, ...]:
     """The members of a sequence or a vector of any class; anything else as its own only member.
@@ -434,6 +437,10 @@ def _batched_matmul(x: Value, y: Value) -> Array:
     if vector:
         x = expand_dims(x, 0)
     shape = broadcast_shape("matmul", from_x, from_y)
+    if not from_x and type_of(y).shape[-1] in FEW_COLUMNS:
+        # One matrix by many vectors is one product, with a row for each column.
+        out = matrix_transpose(contract(y, x, (((type_of(y).ndim - 2,), (1,)), ((), ()))))
+        return squeeze(out, -2) if vector else out
     x = broadcast_to("matmul", x, (*shape, *type_of(x).shape[-2:]))
     y = broadcast_to("matmul", y, (*shape, *type_of(y).shape[-2:]))
     n = len(shape)

@@ -171,6 +171,9 @@ atan2 = _floating(
 # --- integer powers ---------------------------------------------------------------------------
 
 
+MOST_BY_PRODUCTS = 32  # exponents up to which a float's power is made of products: ten of f64 at most
+
+
 def _integer_pow_type(x: ArrayType, *, exponent: int) -> ArrayType:
     require("integer_pow", KINDS["numeric"], "numeric", x)
     if exponent < 0 and x.dtype in KINDS["integer"]:
@@ -186,15 +189,29 @@ def _integer_pow_reference(x: np.ndarray, *, exponent: int) -> np.ndarray:
         return _wrapped_power(x, exponent)
     if x.dtype in dtypes.COMPLEX:
         return complex_scalars.whole_power(x, exponent)
-    wide = x.astype(np.float64) if x.dtype in KINDS["floating"] else x
-    return np.power(wide, exponent).astype(x.dtype)
+    return _whole_power(x, exponent)
+
+
+def _whole_power(x: np.ndarray, exponent: int) -> np.ndarray:
+    """The power of floats, in f64; small ones by products, which take a tenth of NumPy's time."""
+    wide = np.array(x, np.float64)
+    has_bits_to_spare = x.dtype != dtypes.f64 or exponent == 2
+    if not (0 < builtins.abs(exponent) <= MOST_BY_PRODUCTS and has_bits_to_spare):
+        return np.power(wide, exponent).astype(x.dtype)
+    # In place, because fresh memory for each product takes longer than the product.
+    result, factor = wide, x if x.dtype == dtypes.f32 else wide.copy()
+    for bit in f"{builtins.abs(exponent):b}"[1:]:
+        result *= result
+        if bit == "1":
+            result *= factor
+    return (result if exponent > 0 else np.divide(1.0, result, out=result)).astype(x.dtype)
 
 
 def powering(x: ArrayType, *, exponent: int) -> Callable[[np.ndarray], np.ndarray] | None:
     """`integer_pow` of floats of one type, as a function of NumPy; None for other types."""
     if x.dtype not in KINDS["floating"]:
         return None
-    return lambda array: np.power(array.astype(np.float64), exponent).astype(array.dtype)
+    return lambda array: _whole_power(array, exponent)
 
 
 def _wrapped_power(x: np.ndarray, exponent: int) -> np.ndarray:

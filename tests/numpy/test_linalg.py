@@ -330,3 +330,23 @@ def test_the_results_of_lstsq_are_a_tuple_without_names_as_in_jax():
 
     paths = [rune.tree_util.keystr(path) for path, _ in rune.tree_util.tree_flatten_with_path(results)[0]]
     assert (type(results), paths) == (tuple, ["[0]", "[1]", "[2]", "[3]"])
+
+
+@pytest.mark.parametrize("rows", [(), (1,), (7,)], ids=str)
+@pytest.mark.parametrize("batch", [(3,), (1,), (2, 3), (0,)], ids=str)
+@pytest.mark.parametrize("columns", [1, 3, 8, 9])
+def test_one_matrix_multiplies_a_batch_of_narrow_ones(rows, batch, columns):
+    rng = np.random.default_rng(columns)
+    a, b = rng.normal(size=(*rows, 5)), rng.normal(size=(*batch, 5, columns))
+
+    for matmul in (rnp.matmul, rune.jit(rnp.matmul)):
+        near(np.matmul(a, b).astype(np.float32), matmul(a, b), relative=1e-5, why="sums of five products")
+
+
+@pytest.mark.parametrize("columns", [1, 3, 9])
+def test_the_gradient_by_a_matrix_stores_no_product_for_each_of_a_batch(columns):
+    a, b = np.ones((64, 65), np.float32), np.ones((50, 65, columns), np.float32)
+
+    explained = rune.explain(rune.grad(lambda a: rnp.sum(rnp.tanh(a @ b))))(a)
+
+    assert explained.plan.arena_bytes < 50 * 64 * 65 * 4

@@ -109,6 +109,45 @@ def test_a_function_of_two_hard_values_has_the_same_bits_when_it_is_called_often
     answers_alike(getattr(rnp, name), rnp.asarray(values), -0.0)
 
 
+MIDDLE: dict[str, Callable[[Any], Any]] = {
+    "nan_to_num": rnp.nan_to_num,
+    "where": lambda x: rnp.where(x > 0, x, 1.0),
+    "clip": lambda x: rnp.clip(x, -1, 1),
+    "std": rnp.std,
+    "std along rows": lambda x: rnp.std(x, 1),
+    "std along columns": lambda x: rnp.std(x, 0),
+    "mean": lambda x: rnp.mean(x, 1),
+    "tril": rnp.tril,
+    "diff": rnp.diff,
+    "pad": lambda x: rnp.pad(x, 3, mode="reflect"),
+    "round": lambda x: rnp.round(x, 2),
+    "interp": lambda x: rnp.interp(x, rnp.linspace(-3, 3, 101), rnp.linspace(0, 1, 101)),
+    "sinc": rnp.sinc,
+    "cross": lambda x: rnp.cross(x[:, :3], x[:, 3:6]),
+    "trapezoid": rnp.trapezoid,
+}
+
+
+@pytest.mark.parametrize("name", MIDDLE)
+@pytest.mark.parametrize("is_hard", [False, True], ids=["finite", "with NaN"])
+def test_tens_of_thousands_of_numbers_have_the_same_bits_when_a_call_is_made_often(name: str, is_hard: bool) -> None:
+    numbers = np.random.default_rng(0).normal(size=(251, 257)).astype(np.float32)
+    if is_hard:
+        numbers[::7, ::11], numbers[1::7, ::13], numbers[2::7] = np.nan, np.inf, -0.0
+
+    answers_alike(MIDDLE[name], rnp.asarray(numbers))
+
+
+@pytest.mark.parametrize("size", [tiers.LARGE - 1, tiers.LARGE])
+def test_a_composite_has_the_same_bits_in_every_call_on_both_sides_of_what_is_large(size: int) -> None:
+    x = rnp.asarray(np.random.default_rng(0).normal(size=size).astype(np.float32))
+
+    first, *others = [rnp.sinc(x) for _ in range(4)]
+
+    for other in others:
+        same(first, other)
+
+
 @pytest.mark.parametrize("dtype", DTYPES[:-1])
 def test_a_search_in_a_sorted_row_has_the_same_bits_when_it_is_made_often(dtype: str) -> None:
     values = rnp.asarray(hard_values(dtype))

@@ -194,6 +194,28 @@ def test_an_eager_top_k_compares_every_bit(dtype: Any):
     assert order.largest(hard_numbers(dtype, 1).astype(np.float64), 11).tolist() == ORDER_OF_JAX
 
 
+@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("k", [1, 7, 2000])
+def test_an_eager_top_k_of_many_numbers_compares_every_bit(dtype: Any, k: int):
+    x = hard_numbers(dtype, 2999)
+    expected = [ORDER_OF_JAX[0] + len(ORDER_OF_JAX) * n for n in range(k)]
+
+    assert order.largest(x, k).tolist() == expected
+
+
+@pytest.mark.parametrize("shape", [(order.MANY - 1,), (order.MANY + 3,), (7, 6007), (3, 5, 2999)], ids=str)
+@pytest.mark.parametrize("k", [1, 7, 60])
+def test_an_eager_top_k_of_many_numbers_keeps_the_order_of_ties(shape: tuple[int, ...], k: int):
+    n, rng = shape[-1], np.random.default_rng(k)
+    wild = rng.integers(-(1 << 31), 1 << 31, shape)
+    kinds = [wild, wild % 50, wild % 2, np.zeros_like(wild), np.sort(wild), np.sort(wild)[..., ::-1]]
+
+    for numbers in [*kinds, np.where(np.arange(n) < n - k, 0, wild)]:
+        expected = np.argsort(-numbers, axis=-1, kind="stable")[..., :k]
+
+        assert (order.largest(numbers.astype(np.int32), k) == expected).all()
+
+
 @pytest.mark.parametrize("k", [1, 10, 999, 1000])
 def test_the_reference_of_top_k_takes_the_last_elements_of_the_order_in_reverse(k: int):
     x = np.random.default_rng(k).integers(0, 50, 1000)

@@ -28,6 +28,9 @@ def remainder(a: Number, b: Number) -> Number:
 
 
 def _division(name: str, a: Number, b: Number, by_zero: Number, by_minus_one: Callable[[], Number]) -> Number:
+    # Guards of a literal would hide that it is one, and it is divided by with a multiplication.
+    if b.is_literal_besides(0, -1):
+        return a.apply(name, b)
     is_zero = b.equals(0)
     divisor = select(is_zero, 1, b)
     if a.dtype in dtypes.UNSIGNED:

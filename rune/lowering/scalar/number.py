@@ -89,6 +89,10 @@ class Number(Operators["Number"]):
     def repeat(self, most: int, body: Callable[[], None]) -> None:
         """For an integer: run the body that many times, at most `most`."""
 
+    def is_literal_besides(self, *numbers: int) -> bool:
+        """Whether this is known to be a literal other than all of these numbers."""
+        return False
+
     def scaled(self, n: Number) -> Number:
         """This times 2ⁿ for a whole n of the same dtype, rounded once. Needs Ability.SCALED."""
         raise NotImplementedError(f"{type(self).__name__} has no instruction for it")

@@ -21,6 +21,10 @@ from rune.ops.scalars import NIBBLES
 SHORT = 64  # elements of a row up to which calls of NumPy take longer than what they do
 _NATIVE = frozenset({dtypes.f32, dtypes.f64, dtypes.bool_}) | (dtypes.INTEGER - set(NIBBLES))
 _HALF = np.uint64(32)
+MANY = 1 << 15  # words below which a few calls of NumPy more take longer than what they save
+GROUP = 64  # the most words of a group of which `largest` looks at the least one first
+LEAST_GROUP = 4  # words of a group below which its minimum saves nothing
+SPARE = 4  # groups for each of the k
 
 
 def sorted_rows(x: np.ndarray) -> np.ndarray:
@@ -54,10 +58,39 @@ def largest(x: np.ndarray, k: int) -> np.ndarray:
     words = [~w for w in total_words_of(x)]
     if len(words) > 1:
         return permutation(words)[..., :k]
-    packed = _packed(words[0])
+    packed = _packed_candidates(words[0], k)
+    if packed is None:
+        packed = _packed(words[0])
     if 0 < k < packed.shape[-1]:
         packed = np.partition(packed, k - 1, axis=-1)[..., :k]
     return _positions(np.sort(packed, axis=-1))[..., :k]
+
+
+def _packed_candidates(word: np.ndarray, k: int) -> np.ndarray | None:
+    """The packed words of each row that may be among its k least; None unless they are few.
+
+    The k-th least of the minima of groups is no less than the k-th least word, because k groups
+    have a word that is at most as large.
+    """
+    n = word.shape[-1]
+    size = min(GROUP, n // (SPARE * max(k, 1)))
+    if word.size < MANY or size < LEAST_GROUP or k == 0:
+        return None
+    rows = word.reshape(-1, n)
+    count = n // size
+    # Groups of words that lie `count` apart: all minima are found by whole vectors.
+    minima = rows[:, : size * count].reshape(-1, size, count).min(axis=1)
+    bound = np.partition(minima, k - 1, axis=-1)[:, k - 1 : k]
+    places = np.flatnonzero(rows <= bound)
+    row, position = np.divmod(places, n)
+    counts = np.bincount(row, minlength=len(rows))
+    widest = int(counts.max())
+    if widest > n // LEAST_GROUP:  # many equal words
+        return None
+    packed = np.full((len(rows), widest), ~np.uint64(0))
+    number = np.arange(len(places)) - (np.cumsum(counts) - counts)[row]
+    packed[row, number] = (rows.reshape(-1)[places].astype(np.uint64) << _HALF) | position.astype(np.uint64)
+    return packed.reshape(*word.shape[:-1], widest)
 
 
 def total_words_of(key: np.ndarray) -> list[np.ndarray]:
@@ -66,7 +99,7 @@ def total_words_of(key: np.ndarray) -> list[np.ndarray]:
         return _words_of_parts(key, total_words_of)
     if key.dtype not in dtypes.FLOATING:
         return words_of(key)
-    number = key if key.dtype == dtypes.f64 else key.astype(np.float32)
+    number = key if key.dtype == dtypes.f64 else key.astype(np.float32, copy=False)
     bits = np.ascontiguousarray(number).view(f"i{number.itemsize}")
     # The bits of negative numbers grow with the magnitude: all but the sign are inverted.
     return words_of(bits ^ (bits >> (8 * number.itemsize - 1) & np.iinfo(bits.dtype).max))
@@ -102,7 +135,7 @@ def words_of(key: np.ndarray) -> list[np.ndarray]:
     if key.dtype in dtypes.FLOATING:
         return [_ordered_bits(key.astype(np.float32), np.dtype(np.uint32))]
     if key.dtype in dtypes.SIGNED:
-        return [_ordered_bits(key.astype(np.int32), np.dtype(np.uint32))]
+        return [_ordered_bits(key.astype(np.int32, copy=False), np.dtype(np.uint32))]
     return [key.astype(np.uint32)]
 
 

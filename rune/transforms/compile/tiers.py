@@ -42,8 +42,8 @@ Specialised = Callable[..., R]  # only on the arrays among the arguments
 
 OFTEN = 256  # calls of a kind before it is compiled
 KINDS = 256  # the most kinds that are counted for a function
-SMALL = 1 << 14  # up to this many elements the overhead of an operation exceeds its computation
-SMALL_RESULT = 1 << 16  # the same for intermediate values
+LARGE = 1 << 18  # elements from which the second call makes up for compiling (numpy/composites.py)
+LARGE_RESULT = 1 << 19  # the same for intermediate values
 # NumPy gives views for these, at less than the cost of a copy: not worth compiling.
 _VIEWS = frozenset({movement.reshape, movement.transpose, movement.reverse, movement.slice_})
 _BY_VALUE = frozenset({bool, int, str, type(None)})  # types of arguments that are compared by value
@@ -128,8 +128,8 @@ def _next(
 
 
 def _is_worth_it(arrays: Sequence[Array]) -> bool:
-    """Whether the arrays are small, and no setting needs operations one by one."""
-    return not is_watched(config.current()) and all([x.size <= SMALL for x in arrays])
+    """Whether no array is large, and no setting needs operations one by one."""
+    return not is_watched(config.current()) and all([x.size < LARGE for x in arrays])
 
 
 def is_watched(s: config.Config) -> bool:
@@ -151,7 +151,7 @@ def _specialised(
         return None
     program = live(trace.program)
     # A draw without a key, say, needs another answer in each call.
-    if trace.needs or any(v.type.size > SMALL_RESULT for e in program.equations for v in e.results):
+    if trace.needs or any(v.type.size >= LARGE_RESULT for e in program.equations for v in e.results):
         return None
     if all(equation.primitive in _VIEWS for equation in program.equations):
         line = _line(program, trace)

@@ -12,10 +12,10 @@ import pytest
 from rune import dtypes
 from rune.errors import CompileError
 from rune.lowering.codegen.machine import SUPPORTED
-from rune.lowering.kernel.expr import Cast, Load, Op
+from rune.lowering.kernel.expr import Cast, Load, Op, const
 from rune.lowering.kernel.scalar import SCALAR_MEANING, convert
 from rune.lowering.scalar.table import OPERATIONS
-from tests.lowering.codegen.llvm_run import MACHINES, apply, elementwise, run
+from tests.lowering.codegen.llvm_run import MACHINES, SCALAR, apply, compiled, elementwise, op, run
 
 N = 83  # several vectors, and a rest, at every width
 DTYPES = sorted(SUPPORTED, key=dtypes.short)
@@ -124,6 +124,32 @@ def test_other_machines_compute_the_same(name):
     results = [apply(name, *operands, on=machine) for machine in MACHINES.values()]
 
     assert not any(len(differences(results[0], other)) for other in results[1:])
+
+
+@pytest.mark.parametrize("name", ["div", "rem"])
+@pytest.mark.parametrize("dtype", sorted(dtypes.INTEGER & SUPPORTED, key=dtypes.short), ids=dtypes.short)
+def test_a_literal_divisor_means_what_an_array_of_it_means(name, dtype):
+    info, a = np.iinfo(dtype), values(dtype, 0)
+    divisors = {0, 1, 2, 3, 7, 64, 100, info.max, info.min} | ({-1, -2, -7} if info.min else set())
+
+    for divisor in sorted(divisors):
+        code = elementwise([dtype], lambda x, d=divisor: op(name, x, const(d, dtype)), N, dtype)
+        for machine in (*MACHINES.values(), SCALAR):
+            y = np.empty(N, dtype)
+            run(code, [a, y], machine)
+
+            expected = SCALAR_MEANING[name](a, np.full(N, divisor, dtype))
+            assert (y == expected).all(), (divisor, machine, a[y != expected])
+
+
+@pytest.mark.parametrize("name", ["div", "rem"])
+def test_lanes_are_divided_by_a_literal_without_a_division(name):
+    code = elementwise([dtypes.i32], lambda x: op(name, x, const(7, dtypes.i32)), N, dtypes.i32)
+
+    assembly = compiled(code).assembly()
+
+    assert "vdiv" not in assembly
+    assert "idiv" not in assembly
 
 
 def test_multiply_and_add_are_not_fused():

@@ -23,6 +23,7 @@ from rune.lowering.simplify import (
     repeated_products,
     simplify_algebra,
     single_writes,
+    summed_products,
 )
 from rune.transforms.programs.make_program import parse_program
 
@@ -35,6 +36,7 @@ PASSES: dict[str, Pass[Program]] = {
         simplify_algebra,
         narrow,
         repeated_products,
+        summed_products,
         chosen_writes,
         single_writes,
     )

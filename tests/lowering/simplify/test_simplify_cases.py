@@ -12,7 +12,16 @@ from rune.core.check import check_program
 from rune.transforms.programs.make_program import parse_program
 from tests.lowering.simplify.cases import PASSES, Case, normal, read_cases
 
-FILES = ("eliminate.txt", "fold.txt", "algebra.txt", "narrow.txt", "repeated.txt", "chosen.txt", "single.txt")
+FILES = (
+    "eliminate.txt",
+    "fold.txt",
+    "algebra.txt",
+    "narrow.txt",
+    "repeated.txt",
+    "summed.txt",
+    "chosen.txt",
+    "single.txt",
+)
 CASES = [case for name in FILES for case in read_cases(name)]
 
 

@@ -158,6 +158,9 @@ class Written(Number):
         values = known.like(a).value, known.like(b).value
         return self.of(self.writer.select(self.value, *values), known.dtype)
 
+    def is_literal_besides(self, *numbers: int) -> bool:
+        return self.value.is_constant and all(self.value.text != self.like(n).value.text for n in numbers)
+
     def is_nan(self) -> Written:
         return self.of(self.value.is_nan(), dtypes.bool_)
 
