@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
-from rune.control.programs import Flags, arranged, omit, parts, scatter, union
-from rune.core.dead_code import needed_inputs, pick, prune, with_inputs_picked
+from rune.control.programs import arranged
+from rune.core.dead_code import needed_inputs, prune, with_inputs_picked
 from rune.core.evaluate import eval_program
+from rune.core.lists import Flags, omit, parts, pick, scatter, union
 from rune.core.program import Atom, Program
 from rune.core.values import Value
 from rune.dims import Size

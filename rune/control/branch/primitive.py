@@ -25,32 +25,25 @@ from rune.array import Array
 from rune.control.branch.saved_values import keep_of_cond
 from rune.control.idle_lanes import borrowed, guarded, select_lanes
 from rune.control.programs import (
-    Flags,
     closed_together,
     has_equation,
-    is_layout,
-    merge,
-    nonzero_flags,
-    omit,
-    parts,
     refuse,
     run_equation,
-    scatter,
     sizes_for,
     slots_for,
     types_of,
-    union,
     with_inputs,
     with_slots,
 )
-from rune.core.dead_code import narrowed, needed_inputs, pick, with_inputs_picked
+from rune.core.dead_code import narrowed, needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
+from rune.core.lists import Flags, merge, nonzero_flags, omit, parts, pick, scatter, union
 from rune.core.program import Atom, Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
-from rune.core.types import ArrayType, Axes
+from rune.core.types import ArrayType, Axes, same_layout
 from rune.core.values import Value
 from rune.core.varying import Params, Variation
 from rune.dims import Size
@@ -85,7 +78,7 @@ def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
     ]
     # Weakness may differ, but shapes and dtypes must not: the result has one type.
     for b, column in zip(branches, columns):
-        if len(column) != len(columns[0]) or not all(map(is_layout, column, columns[0])):
+        if len(column) != len(columns[0]) or not all(map(same_layout, column, columns[0])):
             refuse("cond", b, types)
     # Whichever branch runs, a result called weak must be weak.
     return tuple(ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row)) for row in zip(*columns, strict=True))

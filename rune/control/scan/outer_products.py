@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from rune import dims
 from rune.array import Array
-from rune.control.programs import omit, parts
 from rune.core.dead_code import prune
+from rune.core.lists import omit, parts
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.values import Value
 from rune.dims import Size

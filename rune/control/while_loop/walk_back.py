@@ -25,7 +25,7 @@ import numpy as np
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import transpose_body
-from rune.control.programs import nonzero_flags, parts, scatter, types_of
+from rune.control.programs import types_of
 from rune.control.while_loop.checkpoints import Checkpoints, checkpoint_before, row_at, rows_for, slot, stride, with_row
 from rune.control.while_loop.linear_loop import (
     COUNTER,
@@ -38,8 +38,9 @@ from rune.control.while_loop.linear_loop import (
     type_rule,
 )
 from rune.control.while_loop.rules import Loop
-from rune.core.dead_code import needed_inputs, pick
+from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
+from rune.core.lists import nonzero_flags, parts, pick, scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage

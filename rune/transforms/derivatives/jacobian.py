@@ -15,6 +15,7 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.higher import subprograms
 from rune.core.interpreter import is_differentiable, type_of
+from rune.core.lists import pick
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -150,7 +151,7 @@ def _column(at: _At, number: int) -> list[Value]:
     def along(direction: Value) -> list[Value]:
         # One leaf at a time, because a basis of all leaves together would be much larger.
         directions = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
-        out_tangents = at.linear([t for t, a in zip(directions, at.active, strict=True) if a])
+        out_tangents = at.linear(pick(directions, at.active))
         pairs = zip(at.outs, out_tangents, strict=True)
         return [filled(o, t) for o, t in pairs if is_differentiable(o)]
 
@@ -174,8 +175,7 @@ def _row(at: _At, number: int) -> list[Value]:
 
     def back(cotangent: Value) -> list[Value]:
         cts = [cotangent if o == number else None for o in range(len(at.outs))]
-        in_cts = pull_back(at.linear, cts, types)
-        return [ct for ct, a in zip(in_cts, at.active, strict=True) if a]
+        return pick(pull_back(at.linear, cts, types), at.active)
 
     rows = iter(_on_lanes(back, _basis(type)))
     return [
