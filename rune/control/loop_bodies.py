@@ -15,9 +15,11 @@ from dataclasses import replace
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.programs import arranged
+from rune.core.axes import per_program_and_lanes
 from rune.core.dead_code import needed_inputs, prune, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.lists import Flags, omit, parts, pick, scatter, union
+from rune.core.memo import per_program
 from rune.core.program import Atom, Program
 from rune.core.values import Value
 from rune.dims import Size
@@ -25,7 +27,6 @@ from rune.ops import add
 from rune.records import dataclass
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
-from rune.transforms.programs.memo import per_program, per_program_and_lanes
 from rune.transforms.programs.variation import without_sums
 
 Counts = tuple[int, int]  # of consts and carries

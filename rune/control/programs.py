@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rune.core.evaluate import eval_program
-from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
 from rune.core.lists import parts
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Program, Var
 from rune.core.sizes import Sizes, match_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType, same_layout
@@ -21,7 +21,6 @@ from rune.errors import CheckError
 from rune.ops.family import types_text, zeros_of
 from rune.transforms.compile.direct_runs import run_call
 from rune.transforms.programs.call_rules import closed_call
-from rune.transforms.programs.memo import per_program
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -78,20 +77,6 @@ def with_slots(program: Program, count: int, numbers: Sequence[int], slots: Sequ
         return [*outs, *(by_number[i] if i in by_number else zeros_of(t) for i, t in enumerate(slots))]
 
     return stage(run, program.input_types, program.name).closed()
-
-
-def has_equation(program: Program, predicate: Callable[[Equation], bool]) -> bool:
-    """Whether the predicate holds for an equation of the program or of a program inside it."""
-    # A program may be called from many equations; visiting it once keeps this linear.
-    pending, visited_programs = [program], {program}
-    while pending:
-        for equation in pending.pop().equations:
-            if predicate(equation):
-                return True
-            inner = set(subprograms(equation)) - visited_programs
-            visited_programs |= inner
-            pending += inner
-    return False
 
 
 # --- types ------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 
 from rune import config, dtypes, profiling, tree
 from rune.array import Array, put
-from rune.core.higher import subprograms
+from rune.core.higher import equations_within
 from rune.core.interpreter import Tracer, type_of
 from rune.core.lower import Host
 from rune.core.primitive import Direct, Effect
@@ -311,18 +311,15 @@ def refuse_io(name: str, programs: Iterable[Program]) -> None:
 
     Diverging lanes run masked: all of them would call a function that only some should call.
     """
-    pending = list(programs)
-    while pending:
-        for equation in pending.pop().equations:
-            pending += subprograms(equation)
-            call: Any = equation.params.get("call")
-            if equation.primitive is callback_primitive and call.kind == "io_callback":
-                raise TransformError(
-                    f"vmap: cannot batch {name} with an io_callback in it (the lanes take different "
-                    f"branches, and {call.name} would be called for all of them)",
-                    hint="call it outside, or use pure_callback",
-                    frame=equation.frame,
-                )
+    for equation in equations_within(*programs):
+        call: Any = equation.params.get("call")
+        if equation.primitive is callback_primitive and call.kind == "io_callback":
+            raise TransformError(
+                f"vmap: cannot batch {name} with an io_callback in it (the lanes take different "
+                f"branches, and {call.name} would be called for all of them)",
+                hint="call it outside, or use pure_callback",
+                frame=equation.frame,
+            )
 
 
 callback_primitive = Direct(

@@ -26,7 +26,6 @@ from rune.control.branch.saved_values import keep_of_cond
 from rune.control.idle_lanes import borrowed, guarded, select_lanes
 from rune.control.programs import (
     closed_together,
-    has_equation,
     refuse,
     run_equation,
     sizes_for,
@@ -35,11 +34,13 @@ from rune.control.programs import (
     with_inputs,
     with_slots,
 )
+from rune.core.axes import per_program_and_lanes
 from rune.core.dead_code import narrowed, needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
-from rune.core.higher import HigherOrder
+from rune.core.higher import HigherOrder, equations_within
 from rune.core.interpreter import type_of
 from rune.core.lists import Flags, merge, nonzero_flags, omit, parts, pick, scatter, union
+from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
@@ -57,7 +58,6 @@ from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program
-from rune.transforms.programs.memo import per_program, per_program_and_lanes
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, typed
 
@@ -285,7 +285,7 @@ def _every_branch(
     for i, b in enumerate(branches):
         is_selected = eq(number, np.int32(i))
         # On operands that its author never intended, a loop might never end.
-        run = _if_chosen if has_equation(b, _is_loop) else _on_every_lane
+        run = _if_chosen if any(map(_is_loop, equations_within(b))) else _on_every_lane
         results = run(is_selected, b, batched_operands, size, operands)
         outs = [select_lanes(is_selected, n, o) for n, o in zip(results, outs)] if i else results
     return outs

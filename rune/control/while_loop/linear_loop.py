@@ -34,6 +34,7 @@ from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.interpreter import use
 from rune.core.lists import Flags, parts
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
@@ -48,7 +49,6 @@ from rune.records import dataclass
 from rune.transforms.batching.batch import batch_flat
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial
-from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of
 

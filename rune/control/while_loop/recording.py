@@ -21,6 +21,7 @@ from rune.control.while_loop.rules import Loop, LoopOperands
 from rune.core.dead_code import needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.lists import Flags, omit, parts, pick
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.sizes import type_with_sizes
@@ -29,7 +30,6 @@ from rune.core.values import Value
 from rune.ops import add, eq
 from rune.ops.family import zeros_of
 from rune.records import dataclass
-from rune.transforms.programs.memo import per_program
 
 
 @dataclass(frozen=True, slots=True)

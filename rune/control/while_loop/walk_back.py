@@ -41,6 +41,7 @@ from rune.control.while_loop.rules import Loop
 from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.lists import nonzero_flags, parts, pick, scatter
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
@@ -49,7 +50,6 @@ from rune.core.values import Value
 from rune.ops import add, div, eq, gt, le, logical_and, lt, max, min, select, sub
 from rune.ops.family import zeros_of
 from rune.records import dataclass
-from rune.transforms.programs.memo import per_program
 
 # The loops here carry a whole stack. If they are differentiated in turn, each checkpoint contains a
 # stack, so there are few checkpoints.

@@ -23,6 +23,7 @@ from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
 from rune.core.lists import merge, omit, parts, pick
+from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import stage
@@ -46,7 +47,6 @@ from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.held_programs import split_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
-from rune.transforms.programs.memo import per_program
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,6 +18,7 @@ from rune.array import Array
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import current
 from rune.core.lists import Flags, merge, nonzero_flags, nonzeros, omit, pick, scatter
+from rune.core.memo import per_program
 from rune.core.program import Program
 from rune.core.staging import Staged, finish, new_input, stage
 from rune.core.values import Value
@@ -26,7 +27,6 @@ from rune.records import dataclass
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial, linear_map
 from rune.transforms.derivatives.transpose import backward
-from rune.transforms.programs.memo import per_program
 
 T = TypeVar("T")
 

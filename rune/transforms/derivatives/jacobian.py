@@ -13,7 +13,7 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array
-from rune.core.higher import subprograms
+from rune.core.higher import equations_within
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.lists import pick
 from rune.core.program import Program
@@ -114,14 +114,7 @@ def _cheaper(at: _At) -> Mode:
 
 def _is_reverse_only(program: Program) -> bool:
     """Whether some equation is the linear map of a custom_vjp function, which only transposes."""
-    # Iteratively: programs may be nested deeply.
-    pending = [program]
-    while pending:
-        for equation in pending.pop().equations:
-            if equation.primitive is custom_lin:
-                return True
-            pending += subprograms(equation)
-    return False
+    return any(e.primitive is custom_lin for e in equations_within(program))
 
 
 def _basis(type: ArrayType) -> Array:

@@ -15,6 +15,7 @@ from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.interpreter import bind, type_of
 from rune.core.lists import nonzero_flags, nonzeros, omit, parts, scatter
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program
 from rune.core.sizes import Sizes, match_sizes, type_with_sizes, untold_sizes
@@ -25,7 +26,6 @@ from rune.dims import Size
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.held_programs import jvp_program, transpose_program
 from rune.transforms.programs.captured_arrays import opened
-from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size, with_witnesses
 from rune.transforms.programs.variation import axes_of, typed
 
