@@ -9,8 +9,8 @@ that they depend on it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from rune.context import innermost, inside
 from rune.core.abstract_mesh import Name
@@ -24,6 +24,7 @@ from rune.errors import UnboundAxisError
 from rune.records import dataclass
 
 R = TypeVar("R")
+Memo = Callable[[Callable[..., Any]], Callable[..., Any]]  # per_program or per_programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,13 @@ def batched_axis(program: Program) -> LaneAxis | None:
     return axis if axis is not None and (axis.split or axis.name in free_axes(program)) else None
 
 
-def per_program_and_lanes(rewrite: Callable[..., R]) -> Callable[..., R]:
-    """The same for a rewrite that batches programs: the axis of the lanes is part of the key."""
-    for_axis = per_program(lambda program, _, *key: rewrite(program, *key))
+def per_program_and_lanes(rewrite: Callable[..., R], memo: Memo = per_program) -> Callable[..., R]:
+    """The memo for a rewrite that batches programs: the axis of the lanes is part of the key."""
+    for_axis = memo(lambda programs, _, *key: rewrite(programs, *key))
 
     @functools.wraps(rewrite)
-    def remembered(program: Program, *key: object) -> R:
-        return for_axis(program, own_axis(), *key)
+    def remembered(programs: object, *key: Hashable) -> R:
+        return for_axis(programs, own_axis(), *key)
 
     return remembered
 

@@ -28,3 +28,14 @@ def per_program(rewrite: Callable[..., R]) -> Callable[..., R]:
         return known[key]
 
     return remembered
+
+
+def per_programs(rewrite: Callable[..., R]) -> Callable[..., R]:
+    """Memoise `rewrite(programs, *key)` for several programs; it lives as long as the first."""
+    of_first = per_program(lambda first, others, *key: rewrite((first, *others), *key))
+
+    @functools.wraps(rewrite)
+    def remembered(programs: tuple[Program, ...], *key: Hashable) -> R:
+        return of_first(programs[0], programs[1:], *key)
+
+    return remembered
