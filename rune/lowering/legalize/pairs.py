@@ -42,7 +42,7 @@ def mentions_pairs(program: Program) -> bool:
     """Whether a program, or one that it holds, has a value of two parts."""
     atoms = chain(program.inputs, program.outputs, *((*e.operands, *e.results) for e in program.equations))
     inner = (p for e in program.equations for p in subprograms(e))
-    return any(has_parts(a.type) for a in atoms) or any(map(mentions_pairs, inner))
+    return any(map(has_parts, {a.type for a in atoms})) or any(map(mentions_pairs, inner))
 
 
 def split_parts(program: Program) -> Program:
