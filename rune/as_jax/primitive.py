@@ -20,7 +20,7 @@ from rune.core.axes import own_axis
 from rune.core.interpreter import bind
 from rune.core.primitive import EXTENSION, Direct, Effect
 from rune.core.primitive import Primitive as Operation
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, same_layout
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule, TransformError, at_line
@@ -28,7 +28,6 @@ from rune.ops.movement import move_axis
 from rune.records import dataclass
 from rune.transforms.arguments import unshared, value_leaves
 from rune.transforms.custom.rules import as_arrays
-from rune.transforms.derivatives.tangents import is_layout
 from rune.tree import structure
 
 IMPL, TYPES, LOWERING = "impl", "abstract_eval", "lowering"
@@ -207,7 +206,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
     def __check_result(self, out: Any, type: ArrayType) -> Any:
         """A result of the lowering. Errors: TransformError unless it has the declared type."""
         out = unshared(out)
-        if not is_layout(interpreter.type_of(out), type):
+        if not same_layout(interpreter.type_of(out), type):
             raise TransformError(
                 f"jit: cannot compile {self} (its lowering returns {interpreter.type_of(out)}, "
                 f"its abstract_eval {type})"

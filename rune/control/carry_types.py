@@ -16,12 +16,11 @@ from typing import Any
 from rune import dtypes, tree
 from rune.control.tracing import Traced
 from rune.core.interpreter import type_of
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, same_layout
 from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops import convert
 from rune.records import dataclass
-from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.tree_difference import mismatch, paths
 
 
@@ -85,7 +84,7 @@ class Carry:
         Errors: TransformError "scan: cannot keep the type of carry['h'] (f32[3] goes in, ...)".
         """
         for path, went_in, came_out in zip(paths(self.treedef), init_types, body.out_types):
-            if not is_layout(went_in, came_out):
+            if not same_layout(went_in, came_out):
                 place, difference = self.place(path), f"{went_in} goes in, {came_out} comes out"
                 raise TransformError(
                     f"{self.name}: cannot keep the type of {place} ({difference})", hint=_hint(went_in, came_out)

@@ -22,7 +22,7 @@ from rune.core.interpreter import is_differentiable, type_of
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import argmax, broadcast, concatenate, convert, dynamic_slice, select, stop_gradient
-from rune.ops.family import zeros_of
+from rune.ops.family import stretch, zeros_of
 from rune.ops.movement import repeat_lane
 
 
@@ -66,4 +66,4 @@ def _everywhere(x: Value, lane: Value) -> Array:
         x = concatenate(x, zeros_of(type.with_shape((1, *shape))), axis=0)
     starts = (lane, *(np.int32(0),) * len(shape))
     first_row = dynamic_slice(x, *starts, sizes=(1, *shape))
-    return broadcast(first_row, shape=(size, *shape), axes=tuple(range(len(shape) + 1)))
+    return stretch(first_row, (size, *shape))

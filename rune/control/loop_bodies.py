@@ -11,20 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from enum import Enum
 
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
-from rune.control.programs import Flags, arranged, omit, parts, scatter, union
+from rune.control.programs import arranged
 from rune.control.sums_in_place import summands
-from rune.core.dead_code import needed_inputs, pick, prune, with_inputs_picked
+from rune.core.axes import per_program_and_lanes
+from rune.core.dead_code import needed_inputs, prune, with_inputs_picked
 from rune.core.evaluate import eval_program
+from rune.core.lists import Flags, omit, parts, pick, scatter, union
+from rune.core.memo import per_program
 from rune.core.program import Atom, Program
 from rune.core.values import Value
 from rune.dims import Size
 from rune.records import dataclass
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
-from rune.transforms.programs.memo import per_program, per_program_and_lanes
 from rune.transforms.programs.variation import without_sums
 
 Counts = tuple[int, int]  # of consts and carries
@@ -179,19 +182,27 @@ def split_body(body: Program, counts: Counts, unknown: Flags) -> SplitBody:
     return _sorted(split, counts, _flags(counts, unknown, carries), carries, results)
 
 
+class _Kind(Enum):
+    """Where a loop finds a residual (SplitBody)."""
+
+    CONST = "among the known consts"
+    PREHEADER = "among the outputs of the preheader"
+    STEP = "among the rows that the known part yields"
+    ROW = "among the known rows"
+
+
 @dataclass(frozen=True, slots=True)
 class _Residual:
     """A residual of a step.
 
     number:  its position among the inputs of the unknown part
-    kind:    "shared", "hoisted", "step" or "row", as in SplitBody
-    source:  its position among the inputs of the known part; 0 if it is computed there
+    source:  its position among the inputs of the known part; None if it is computed there
     atom:    its variable in the known part
     """
 
     number: int
-    kind: str
-    source: int
+    kind: _Kind
+    source: int | None
     atom: Atom
 
 
@@ -203,10 +214,10 @@ def _residuals(
     for number, source in enumerate(split.residual_inputs):
         if source is None:
             atom, is_invariant = next(computed_residuals)
-            yield _Residual(number, "hoisted" if is_invariant else "step", 0, atom)
+            yield _Residual(number, _Kind.PREHEADER if is_invariant else _Kind.STEP, None, atom)
         else:
             # A carry that is a residual changes in every step, and no array of its values exists.
-            kind = "shared" if source < first_carry else "step" if source < first_row else "row"
+            kind = _Kind.CONST if source < first_carry else _Kind.STEP if source < first_row else _Kind.ROW
             yield _Residual(number, kind, source, split.known.inputs[source])
 
 
@@ -216,26 +227,25 @@ def _sorted(split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags,
     first_row = first_carry + carries.count(False)
     result_count = sum(split.known_outputs)
     preheader, preheader_consts, invariant = _hoist(split.known, first_carry, result_count)
-    by_kind: dict[str, list[_Residual]] = {"shared": [], "hoisted": [], "step": [], "row": []}
-    for residual in _residuals(split, result_count, first_carry, first_row, invariant):
-        by_kind[residual.kind].append(residual)
+    residuals = [*_residuals(split, result_count, first_carry, first_row, invariant)]
+    by_kind = {kind: [r for r in residuals if r.kind is kind] for kind in _Kind}
     next_carries, rows = parts(split.known.outputs[:result_count], carries.count(False))
-    for residual in by_kind["step"]:
+    for residual in by_kind[_Kind.STEP]:
         if residual.atom not in rows:  # a residual that is also a result is stacked once
             rows.append(residual.atom)
     # Residuals that no step changes are consts of the unknown body, so they lead its inputs.
-    numbers = {kind: [r.number for r in residuals] for kind, residuals in by_kind.items()}
+    numbers = {kind: [r.number for r in of_kind] for kind, of_kind in by_kind.items()}
     unknown_inputs = BodyGroups.of(
         range(len(split.residual_inputs), len(split.unknown.inputs)),
         (unknown[: counts[0]].count(True), carries.count(True)),
     )
     order = (
-        *numbers["shared"],
-        *numbers["hoisted"],
+        *numbers[_Kind.CONST],
+        *numbers[_Kind.PREHEADER],
         *unknown_inputs.consts,
         *unknown_inputs.carries,
-        *numbers["step"],
-        *numbers["row"],
+        *numbers[_Kind.STEP],
+        *numbers[_Kind.ROW],
         *unknown_inputs.rows,
     )
     return SplitBody(
@@ -243,9 +253,9 @@ def _sorted(split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags,
         preheader_consts=preheader_consts,
         known=_tidy(replace(split.known, outputs=(*next_carries, *rows))),
         unknown=arranged(split.unknown, order, tuple(range(len(split.unknown.outputs)))),
-        shared_consts=tuple(r.source for r in by_kind["shared"]),
-        steps=tuple(rows.index(r.atom) for r in by_kind["step"]),
-        rows=tuple(r.source - first_row for r in by_kind["row"]),
+        shared_consts=tuple(r.source for r in by_kind[_Kind.CONST] if r.source is not None),
+        steps=tuple(rows.index(r.atom) for r in by_kind[_Kind.STEP]),
+        rows=tuple(r.source - first_row for r in by_kind[_Kind.ROW] if r.source is not None),
         carries=carries,
         results=results,
     )

@@ -1,74 +1,29 @@
-"""Lists and programs, split and joined: helpers of the rules of all control primitives.
-
-Flags describe a list of values, position by position: which are unknown, which have lanes. Lists
-are filtered and merged by flags, always in the order of the full list.
-"""
+"""Programs within equations: helpers of the rules of all control primitives."""
 
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rune.core.evaluate import eval_program
-from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
+from rune.core.lists import parts
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Program, Var
 from rune.core.sizes import Sizes, match_sizes
 from rune.core.staging import stage
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, same_layout
 from rune.core.values import Value
 from rune.errors import CheckError
 from rune.ops.family import types_text, zeros_of
 from rune.transforms.compile.direct_runs import run_call
-from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.call_rules import closed_call
-from rune.transforms.programs.memo import per_program
 
 if TYPE_CHECKING:
     from rune.array import Array
-
-Flags = tuple[bool, ...]
-T = TypeVar("T")
-
-
-# --- lists ------------------------------------------------------------------------------------
-
-
-def parts(values: Sequence[T], *counts: int) -> list[list[T]]:
-    """The values cut into pieces of these lengths, and a last piece with all other values."""
-    ends = [0, *itertools.accumulate(counts), len(values)]
-    return [list(values[a:b]) for a, b in itertools.pairwise(ends)]
-
-
-def omit(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
-    """The values that are not flagged."""
-    return [v for v, f in zip(values, flags, strict=True) if not f]
-
-
-def scatter(values: Iterable[T], flags: Iterable[bool]) -> list[T | None]:
-    """The next value for every flag that is set, None for the others: the inverse of `pick`."""
-    following = iter(values)
-    return [next(following) if f else None for f in flags]
-
-
-def merge(flags: Iterable[bool], yes: Iterable[T], no: Iterable[T]) -> list[T]:
-    """The next of `yes` for every flag that is set, of `no` for the others."""
-    yes_values, no_values = iter(yes), iter(no)
-    return [next(yes_values) if f else next(no_values) for f in flags]
-
-
-def union(*flags: Sequence[bool]) -> Flags:
-    """For each position, whether any of the flags there is set."""
-    return tuple(any(column) for column in zip(*flags, strict=True))
-
-
-def nonzero_flags(values: Iterable[object]) -> Flags:
-    """Which values are not None, the symbolic zero."""
-    return tuple(v is not None for v in values)
 
 
 # --- programs ---------------------------------------------------------------------------------
@@ -101,7 +56,7 @@ def _allot(slots: list[ArrayType], types: Sequence[ArrayType]) -> list[int]:
     """A different slot of its type for each value; missing slots are appended to `slots`."""
     numbers: list[int] = []
     for t in types:
-        fitting = (i for i, s in enumerate(slots) if i not in numbers and is_layout(s, t))
+        fitting = (i for i, s in enumerate(slots) if i not in numbers and same_layout(s, t))
         number = next(fitting, len(slots))
         if number == len(slots):
             slots.append(t)
@@ -122,20 +77,6 @@ def with_slots(program: Program, count: int, numbers: Sequence[int], slots: Sequ
         return [*outs, *(by_number[i] if i in by_number else zeros_of(t) for i, t in enumerate(slots))]
 
     return stage(run, program.input_types, program.name).closed()
-
-
-def has_equation(program: Program, predicate: Callable[[Equation], bool]) -> bool:
-    """Whether the predicate holds for an equation of the program or of a program inside it."""
-    # A program may be called from many equations; visiting it once keeps this linear.
-    pending, visited_programs = [program], {program}
-    while pending:
-        for equation in pending.pop().equations:
-            if predicate(equation):
-                return True
-            inner = set(subprograms(equation)) - visited_programs
-            visited_programs |= inner
-            pending += inner
-    return False
 
 
 # --- types ------------------------------------------------------------------------------------

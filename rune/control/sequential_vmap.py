@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rune import tree
 from rune.control.scan.scan import map as map_rows
+from rune.core.lists import merge, omit, pick
 from rune.transforms.custom.vmap import custom_vmap
 
 
@@ -25,16 +26,13 @@ def sequential_vmap(f: Callable[..., object]) -> custom_vmap:
     def rule(axis_size: int, in_batched: Sequence[object], *args: object) -> tuple[object, object]:
         leaves, treedef = tree.flatten(args)
         has_lanes = tree.leaves(in_batched)
-        rows = [x for x, b in zip(leaves, has_lanes, strict=True) if b]
 
         # Only arguments with lanes are rows of the loop; the others are the same in every step.
         def one(lane: Sequence[object]) -> object:
-            values = iter(lane)
-            all_leaves = [next(values) if b else x for x, b in zip(leaves, has_lanes, strict=True)]
-            return custom(*tree.unflatten(treedef, all_leaves))
+            return custom(*tree.unflatten(treedef, merge(has_lanes, lane, omit(leaves, has_lanes))))
 
         # The loop calls the function with its rule, so an enclosing vmap is sequential, too.
-        result = map_rows(one, rows)
+        result = map_rows(one, pick(leaves, has_lanes))
         return result, tree.map(lambda _: True, result)
 
     custom.def_vmap(rule)

@@ -21,6 +21,7 @@ from rune.core.dead_code import prune
 from rune.core.evaluate import restaged
 from rune.core.higher import called_once
 from rune.core.interpreter import type_of
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
 from rune.core.staging import Stage
@@ -31,7 +32,6 @@ from rune.ops.family import zeros_of
 from rune.records import dataclass
 from rune.transforms.checkpoint.checkpoint import checkpoint_primitive
 from rune.transforms.compile.jit_primitive import jit_primitive
-from rune.transforms.programs.memo import per_program
 
 WRITES = (scatter_add, dynamic_update_slice)
 CALLS = (jit_primitive, checkpoint_primitive)

@@ -22,8 +22,8 @@ from dataclasses import replace
 import numpy as np
 
 from rune import dtypes, tree
-from rune.control.programs import parts
 from rune.core.interpreter import current
+from rune.core.lists import parts
 from rune.core.program import Equation, Program, Var
 from rune.core.staging import Stage, StageTracer, new_input, stage
 from rune.core.types import ArrayType

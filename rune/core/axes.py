@@ -8,18 +8,23 @@ that they depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from weakref import WeakKeyDictionary
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from rune.context import innermost, inside
 from rune.core.abstract_mesh import Name
-from rune.core.higher import calls, subprograms
+from rune.core.higher import calls, inner_first
 from rune.core.interpreter import Axis, Interpreter, current
+from rune.core.memo import per_program
 from rune.core.primitive import Collective, Primitive
 from rune.core.program import Equation, Program
 from rune.dims import Size
 from rune.errors import UnboundAxisError
 from rune.records import dataclass
+
+R = TypeVar("R")
+Memo = Callable[[Callable[..., Any]], Callable[..., Any]]  # per_program or per_programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,17 @@ def batched_axis(program: Program) -> LaneAxis | None:
     """The axis for which a batch rule is batching a program, if that makes a difference to it."""
     axis = own_axis()
     return axis if axis is not None and (axis.split or axis.name in free_axes(program)) else None
+
+
+def per_program_and_lanes(rewrite: Callable[..., R], memo: Memo = per_program) -> Callable[..., R]:
+    """The memo for a rewrite that batches programs: the axis of the lanes is part of the key."""
+    for_axis = memo(lambda programs, _, *key: rewrite(programs, *key))
+
+    @functools.wraps(rewrite)
+    def remembered(programs: object, *key: Hashable) -> R:
+        return for_axis(programs, own_axis(), *key)
+
+    return remembered
 
 
 def named_axis(name: Name) -> Axis:
@@ -97,21 +113,10 @@ def fits(axes: Mapping[Name, Axis]) -> bool:
         return False
 
 
-_free: WeakKeyDictionary[Program, frozenset[Name]] = WeakKeyDictionary()
-
-
+@inner_first
 def free_axes(program: Program) -> frozenset[Name]:
     """The names of the axes that the equations of a program mention, inner programs included."""
-    # A stack and not recursion: programs may be nested deeply.
-    pending = [] if program in _free else [program]
-    while pending:
-        inner = [p for e in pending[-1].equations for p in subprograms(e) if p not in _free]
-        if inner:
-            pending.extend(inner)
-        else:
-            innermost_program = pending.pop()
-            _free[innermost_program] = frozenset().union(*map(_mentioned, innermost_program.equations))
-    return _free[program]
+    return frozenset().union(*map(_mentioned, program.equations))
 
 
 def _mentioned(equation: Equation) -> frozenset[Name]:

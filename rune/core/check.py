@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from rune.core.higher import equation_program, subprograms
+from rune.core.higher import equation_program, programs_within
 from rune.core.interpreter import type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes, untold_sizes
@@ -31,13 +31,8 @@ def check_program(program: Program) -> None:
 
     Errors: CheckError "check: cannot accept <program> (<what>)".
     """
-    pending, visited_programs = [program], {program}
-    while pending:
-        current = pending.pop()
-        _check(current)
-        inner = {p for e in current.equations for p in subprograms(e)} - visited_programs
-        visited_programs |= inner
-        pending += inner
+    for inner in programs_within(program):
+        _check(inner)
 
 
 def _check(program: Program) -> None:

@@ -7,20 +7,13 @@ Cost:      linear in the number of equations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
+from rune.core.lists import pick
 from rune.core.program import Atom, Equation, Program
 from rune.core.side_effects import effect_of
 from rune.core.sizes import carriers, untold_sizes
-
-T = TypeVar("T")
-
-
-def pick(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
-    """The values that are flagged."""
-    return [v for v, f in zip(values, flags, strict=True) if f]
 
 
 def with_inputs_picked(program: Program, flags: Sequence[bool]) -> Program:

@@ -4,8 +4,8 @@
     %3 = cond %0, %1, %2 {branches=(p, q)}     p and q as branches, on %1 and %2
     %2 = while %0, %1 {condition=p, body=q}    p and q in a loop, on %0 and %1 at first
 
-A pass that walks programs uses `calls`, and needs no primitive's parameters. The rules, besides
-those of any primitive:
+A pass that walks programs uses `calls`, or `equations_within` for all equations at once, and needs
+no primitive's parameters. The rules, besides those of any primitive:
 
     calls(*args, **params) -> tuple[Calls, ...]     the programs that the parameters hold
     interpret(evaluate, *args, **params) -> list    the meaning, in terms of a function that
@@ -21,14 +21,18 @@ those of any primitive:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
+from rune.core.memo import per_program
 from rune.core.primitive import Direct, Primitive, Rule
 from rune.core.program import Equation, Program, map_programs
 from rune.records import dataclass, replace
+
+R = TypeVar("R")
 
 
 class Runs(Enum):
@@ -88,6 +92,43 @@ def equation_calls(equation: Equation) -> tuple[Calls, ...]:
     """How an equation runs the programs that it holds."""
     primitive = equation.primitive
     return primitive.calls(*equation.operands, **equation.params) if isinstance(primitive, HigherOrder) else ()
+
+
+def programs_within(*programs: Program) -> Iterator[Program]:
+    """The programs and all that their equations hold, at any depth, each once; outer ones first."""
+    # A stack and not recursion: programs may be nested deeply.
+    pending, visited_programs = [*programs], set[Program]()
+    while pending:
+        program = pending.pop()
+        if program not in visited_programs:
+            visited_programs.add(program)
+            yield program
+            pending += (p for e in program.equations for p in subprograms(e))
+
+
+def equations_within(*programs: Program) -> Iterator[Equation]:
+    """The equations of the programs, and of all programs that these hold."""
+    return (e for p in programs_within(*programs) for e in p.equations)
+
+
+def inner_first(answer: Callable[[Program], R]) -> Callable[[Program], R]:
+    """Memoise an answer about programs that follows from those about the programs they hold.
+
+    Inner programs are answered first, so that deep nests need no deep recursion.
+    """
+    remembered = per_program(answer)
+
+    @functools.wraps(answer)
+    def answered(program: Program) -> R:
+        pending = [] if answer in program.derived else [program]
+        while pending:
+            inner = [p for e in pending[-1].equations for p in subprograms(e) if answer not in p.derived]
+            pending += inner
+            if not inner:
+                remembered(pending.pop())
+        return remembered(program)
+
+    return answered
 
 
 def equation_program(equation: Equation) -> Program | None:

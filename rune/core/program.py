@@ -32,7 +32,8 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.graph import Graph, program_graph
-from rune.core.jax_names import AtomNames, EquationNames, NamedParams, ProgramNames, named
+from rune.core.jax_names import AtomNames, EquationNames, ProgramNames, named
+from rune.core.memo import per_program
 from rune.core.printer import program_text
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -134,22 +135,18 @@ class Program(ProgramNames):
     literals = consts  # another name in JAX, which Distrax reads
 
     @property
+    @per_program
     def jaxpr(self) -> OpenProgram:
         """The program without the values of its constants; the same object each time."""
-        memo = self.derived.setdefault(OpenProgram, {})
-        if () not in memo:
-            count = len(self.constants)
-            body = replace(self, inputs=(*self.constvars, *self.inputs), constants=()) if count else self
-            memo[()] = OpenProgram(body, count)
-        return memo[()]
+        count = len(self.constants)
+        body = replace(self, inputs=(*self.constvars, *self.inputs), constants=()) if count else self
+        return OpenProgram(body, count)
 
     @property
+    @per_program
     def eqns(self) -> tuple[Equation, ...]:
         """The equations as JAX's programs name their parameters; the same objects each time."""
-        memo = self.derived.setdefault(NamedParams, {})
-        if () not in memo:
-            memo[()] = named(self.equations)
-        return memo[()]
+        return named(self.equations)
 
     def text(self, *, frames: bool = False) -> str:
         """The printed form; with `frames`, the user's line of each equation as a comment."""

@@ -8,29 +8,16 @@ An equation that holds programs has their effects.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from weakref import WeakKeyDictionary
 
-from rune.core.higher import subprograms
+from rune.core.higher import inner_first, subprograms
 from rune.core.primitive import Effect
 from rune.core.program import Equation, Program
 
-_known: WeakKeyDictionary[Program, Effect | None] = WeakKeyDictionary()
 
-
+@inner_first
 def program_effect(program: Program) -> Effect | None:
-    """The strongest effect of the equations of a program; cached for the program's life."""
-    # A stack and not recursion: programs may be nested deeply.
-    pending = [] if program in _known else [program]
-    while pending:
-        current = pending[-1]
-        inner = {p for e in current.equations for p in subprograms(e)}
-        unknown = [p for p in inner if p not in _known]
-        if unknown and current not in _known:
-            pending += unknown
-            continue
-        _known[current] = strongest(map(effect_of, current.equations))
-        pending.pop()
-    return _known[program]
+    """The strongest effect of the equations of a program."""
+    return strongest(map(effect_of, program.equations))
 
 
 def effect_of(equation: Equation) -> Effect | None:

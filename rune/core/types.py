@@ -84,9 +84,9 @@ class ArrayType:
         """The same dtype, weakness and variation with another shape."""
         return _intern(tuple(shape), self.dtype, self.weak, self.varying)
 
-    def with_dtype(self, dtype: np.dtype, weak: bool = False) -> ArrayType:
-        """The same shape and variation with another dtype."""
-        return _intern(self.shape, dtype, weak, self.varying)
+    def with_dtype(self, dtype: np.dtype) -> ArrayType:
+        """The same shape and variation with another dtype, not weak."""
+        return _intern(self.shape, dtype, False, self.varying)
 
     def along(self, varying: Axes) -> ArrayType:
         """The same type of an array that varies along these axes and no others."""
@@ -123,6 +123,11 @@ class ArrayType:
 
     def __reduce__(self) -> tuple:
         return ArrayType, (self.shape, self.dtype, self.weak, self.varying)
+
+
+def same_layout(a: ArrayType, b: ArrayType) -> bool:
+    """Whether two types have the same shape and dtype; weakness does not matter."""
+    return a.shape == b.shape and a.dtype == b.dtype
 
 
 _UPDATES = ("shape", "dtype", "weak_type", "vma")

@@ -97,9 +97,9 @@ def legend(names: Iterable[tuple[str, str]], x: float, y: float) -> list[str]:
     return shapes
 
 
-def shortened(words: str, width: float, letter: float = SMALL) -> str:
+def shortened(words: str, width: float) -> str:
     """As much of the words as fits; empty if that would be less than three letters."""
-    room = int(width / letter)
+    room = int(width / SMALL)
     if len(words) <= room:
         return words
     return f"{words[: room - 1]}…" if room > 3 else ""

@@ -18,6 +18,7 @@ from typing import Any
 from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.lists import pick, scatter
 from rune.core.program import Program
 from rune.core.sizes import match_sizes
 from rune.core.types import ArrayType
@@ -154,9 +155,9 @@ def _differentiable(export: Exported) -> Callable[..., list[Value]]:
     function = custom_vjp(leaves)
 
     def backward(values: Sequence[Value], cts: Sequence[Value]) -> tuple[Value | None, ...]:
-        active = [ct for ct, t in zip(cts, export.out_avals, strict=True) if t.dtype in dtypes.INEXACT]
-        results = iter(export.vjp().call(*values, *active))
-        return tuple(next(results) if t.dtype in dtypes.INEXACT else None for t in export.in_avals)
+        active_cts = pick(cts, (t.dtype in dtypes.INEXACT for t in export.out_avals))
+        results = export.vjp().call(*values, *active_cts)
+        return tuple(scatter(results, (t.dtype in dtypes.INEXACT for t in export.in_avals)))
 
     function.defvjp(lambda *values: (export.run(*values), values), backward)
     return function

@@ -24,6 +24,7 @@ from rune.control.while_loop.primitive import while_, while_linear
 from rune.core.check import check_program
 from rune.core.higher import called_once
 from rune.core.lower import Library
+from rune.core.memo import per_program
 from rune.core.parse import parse as parse_text
 from rune.core.primitive import EXTENSION, Primitive, Rule
 from rune.core.program import Equation, Program, map_programs
@@ -41,7 +42,6 @@ from rune.transforms.custom.jvp import custom_jvp_call
 from rune.transforms.custom.linear_call import linear_call_primitive
 from rune.transforms.custom.vjp import custom_vjp_call
 from rune.transforms.custom.vmap import custom_vmap_call
-from rune.transforms.programs.memo import per_program
 
 _MEMBERS = (*ops.PRIMITIVES, *ops.LIBRARY, *CONTROL, jit_primitive, apart, name_primitive)
 PRIMITIVES: Mapping[str, Primitive] = {p.name: p for p in _MEMBERS}

@@ -9,6 +9,7 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.dead_code import prune
 from rune.core.interpreter import type_of
+from rune.core.lists import merge, omit, pick
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.values import Value
@@ -74,12 +75,11 @@ def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:
         values, cts = flat[: len(types)], flat[len(types) :]
 
         def of_active(*inexact_values: Value) -> list[Value]:
-            inexact = iter(inexact_values)
-            full = [next(inexact) if a else v for v, a in zip(values, active, strict=True)]
+            full = merge(active, inexact_values, omit(values, active))
             outs = jit_primitive(*weights, *full, program=program)
             return [o for o in outs if type_of(o).dtype in dtypes.INEXACT]
 
-        _, pull = vjp(of_active, *(v for v, a in zip(values, active, strict=True) if a))
+        _, pull = vjp(of_active, *pick(values, active))
         return list(pull(list(cts)))
 
     trace = stage(pulled, [*types, *results], f"vjp_{program.name}")

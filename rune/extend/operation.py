@@ -20,6 +20,7 @@ from rune.backends.cpu.foreign import Foreign, address_of
 from rune.control.scan.scan import map as map_rows
 from rune.core.axes import own_axis
 from rune.core.interpreter import type_of
+from rune.core.lists import merge, omit, pick, scatter
 from rune.core.lower import Library, always
 from rune.core.primitive import EXTENSION, NOT_DIFFERENTIABLE, ZERO, Direct, JvpRule, Primitive, Rule
 from rune.core.source import Source
@@ -271,10 +272,9 @@ def lane_by_lane(operation: Primitive, batched: Sequence[bool], size: Size, *arg
     """
 
     def one(lane: Sequence[Value]) -> Any:
-        rows = iter(lane)
-        return operation(*(next(rows) if b else x for x, b in zip(args, batched, strict=True)), **params)
+        return operation(*merge(batched, lane, omit(args, batched)), **params)
 
-    out = map_rows(one, [x for x, b in zip(args, batched, strict=True) if b])
+    out = map_rows(one, pick(args, batched))
     return (out, (True,) * len(out)) if operation.multiple_results else (out, True)
 
 
@@ -350,9 +350,8 @@ class _Expansion:
         trace = self.staged(types, params)
         # The first inputs of the program are the values that the expansion captured.
         known = dict(zip(trace.program.inputs, trace.captured, strict=False))
-        known |= {v: x for v, x, lin in zip(trace.own_inputs, inputs, linear, strict=True) if not lin}
-        cts = iter(backward(trace.program, known, ct if self.multiple_results else [ct]))
-        return [next(cts) if lin else None for lin in linear]
+        known |= zip(omit(trace.own_inputs, linear), omit(inputs, linear), strict=True)
+        return scatter(backward(trace.program, known, ct if self.multiple_results else [ct]), linear)
 
     def batch(self, is_batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
         """The results of the batched expansion, and whether each of them is batched."""

@@ -13,6 +13,7 @@ from rune.numpy.arguments import value
 from rune.ops import conventions
 from rune.ops.elementwise_rows import INTEGERS, Row, integer
 from rune.ops.elementwise_table import ROWS
+from rune.ops.family import stretch
 from rune.ops.precision import bits_of
 from rune.ops.scalars import bit_width
 from rune.typing import ArrayLike, DTypeLike
@@ -106,7 +107,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 def _divided(x: Array, new: np.dtype, ratio: int) -> Array:
     bits = ops.bitcast(x, dtype=bits_of(type_of(x).dtype))
     shape = (*type_of(x).shape, ratio)
-    wide = ops.broadcast(bits, shape=shape, axes=tuple(range(len(shape) - 1)))
+    wide = stretch(bits, shape)
     dtype = type_of(bits).dtype
     by = ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtype)
     parts = ops.shr(wide, ops.mul(by, literal_like(bit_width(new), by)))

@@ -157,14 +157,14 @@ def static_int(name: str, parameter: str, x: Any) -> int:
         raise ArgumentError(f"{name}: cannot use {x!r} as {parameter} (integer required)") from None
 
 
-def static_count(name: str, parameter: str, x: object, least: int = 0) -> int:
+def static_count(name: str, parameter: str, x: object) -> int:
     """A Python integer that counts numbers, rows or steps, for which the machine has room.
 
-    Errors: ArgumentError if it is not an integer or is below `least`; OutOfMemory beyond the room.
+    Errors: ArgumentError if it is not an integer or is negative; OutOfMemory beyond the room.
     """
     count = static_int(name, parameter, x)
-    if count < least:
-        raise ArgumentError(f"{name}: cannot use {count} as {parameter} (at least {least})")
+    if count < 0:
+        raise ArgumentError(f"{name}: cannot use {count} as {parameter} (at least 0)")
     require_room(name, count)
     return count
 

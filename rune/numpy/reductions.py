@@ -154,12 +154,14 @@ def _mul(x: ArrayLike, y: ArrayLike) -> Array:
 
 # --- order ------------------------------------------------------------------------------------
 
+_LOWEST, _HIGHEST = 0, 1  # of order_limits: the identity of a maximum, and of a minimum
+
 
 def _extremum(
     name: str,
     reduce: Callable[..., Array],
     combine: Any,
-    largest: bool,
+    limit: int,
     x: Array,
     axis: Axis,
     out: None,
@@ -172,7 +174,7 @@ def _extremum(
         raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
     x = value(name, x)
     axes = c.normalised_axes(name, axis, type_of(x))
-    identity = order_limits(type_of(x).dtype)[largest]
+    identity = order_limits(type_of(x).dtype)[limit]
     if initial is not None and 0 in [type_of(x).shape[i] for i in axes]:
         shape = enumerate(type_of(x).shape)
         result_shape = tuple(1 if i in axes else d for i, d in shape if keepdims or i not in axes)
@@ -199,7 +201,7 @@ def max(
     >>> rnp.max(rnp.array([[1, 5], [7, 2]]), axis=1)
     Array([5, 7], i32[2], cpu:0)
     """
-    return _extremum("max", st.amax, _MAX, False, a, axis, out, keepdims, initial, where)
+    return _extremum("max", st.amax, _MAX, _LOWEST, a, axis, out, keepdims, initial, where)
 
 
 @tiered
@@ -219,7 +221,7 @@ def min(
     >>> rnp.min(rnp.array([[1, 5], [7, 2]]))
     Array(1, i32[], cpu:0)
     """
-    return _extremum("min", st.amin, _MIN, True, a, axis, out, keepdims, initial, where)
+    return _extremum("min", st.amin, _MIN, _HIGHEST, a, axis, out, keepdims, initial, where)
 
 
 _MAX, _MIN = extrema.larger, extrema.smaller

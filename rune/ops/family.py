@@ -86,6 +86,14 @@ def fit(value: V, shape: Shape) -> V:
     return broadcast(value, shape=shape, axes=())
 
 
+def stretch(x: Operand, shape: Shape) -> Array:
+    """`x` with the leading axes of `shape`, repeated along its last ones and where x has size 1.
+
+    Shapes: [*A] -> [*A, *B].
+    """
+    return broadcast(x, shape=shape, axes=tuple(range(type_of(x).ndim)))
+
+
 def unfit(cotangent: V, type: ArrayType) -> V:
     """The cotangent of an operand that `fit` may have broadcast: summed to rank 0."""
     cotangent_type = type_of(cotangent)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -60,6 +60,14 @@ class IndexDims:
         """The operand axes that appear in the result, in order."""
         absent_axes = {*self.collapsed, *self.operand_batching}
         return tuple(i for i in range(ndim) if i not in absent_axes)
+
+
+class WindowParams(TypedDict):
+    """The parameters of gather and scatter: where windows lie, how large they are, and the mode."""
+
+    dims: IndexDims
+    slice_sizes: Shape
+    mode: str
 
 
 def up(axes: Sequence[int]) -> Axes:
@@ -115,10 +123,12 @@ def check_windows(name: str, operand: ArrayType, sizes: Shape, shape: Shape, mod
 # --- where an element comes from, as index expressions ----------------------------------------
 
 
-def piece_at(
-    position: tuple, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape, clip: bool
-) -> Piece:
-    """The operand element that belongs to `position` of the result."""
+def piece_at(position: tuple, operand: ArrayType, indices: ArrayType, params: WindowParams, clip: bool) -> Piece:
+    """The operand element that belongs to `position` of the result.
+
+    clip: whether a window that would leave the operand is moved inside
+    """
+    dims, sizes = params["dims"], params["slice_sizes"]
     batch = tuple(p for i, p in enumerate(position) if i not in dims.offset)
     offsets = iter(position[i] for i in dims.offset)
     window = set(dims.window_axes(operand.ndim))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from rune.ops.creation import iota
 from rune.ops.family import KINDS, Batched, broadcast, fit, reduce_sum, require, reshape, same_dtype, zeros_like
 from rune.ops.index_dims import (
     IndexDims,
+    WindowParams,
     check_dims,
     check_windows,
     piece_at,
@@ -104,17 +105,8 @@ def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice
 
 
 def _gather_transpose(
-    ct: Value,
-    linear: Batched,
-    operand: ArrayType,
-    indices: Value,
-    fill: Value,
-    *,
-    dims: IndexDims,
-    slice_sizes: Shape,
-    mode: str,
+    ct: Value, linear: Batched, operand: ArrayType, indices: Value, fill: Value, **params: Unpack[WindowParams]
 ) -> list[Array | None]:
-    params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
     cotangents: list[Array | None] = [None, None, None]
     shape = operand.shape if linear[0] else type_of(operand).shape
     if linear[0]:
@@ -128,38 +120,28 @@ def _gather_transpose(
 
 
 def _gather_batch(
-    batched: Batched,
-    size: Size,
-    operand: Value,
-    indices: Value,
-    fill: Value,
-    *,
-    dims: IndexDims,
-    slice_sizes: Shape,
-    mode: str,
+    batched: Batched, size: Size, operand: Value, indices: Value, fill: Value, **params: Unpack[WindowParams]
 ) -> tuple[Array, bool]:
     if batched[2]:
-        params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
         return _gather_batched_fill(batched, size, operand, indices, fill, params), True
-    if batched[0] and batched[1]:
-        batched_dims, sizes = dims.batched(), (1, *slice_sizes)
-    elif batched[0]:
-        batched_dims = _operand_lanes(dims)
-        sizes = (size, *slice_sizes)
-    else:
-        batched_dims = replace(dims, offset=up(dims.offset), indices_batching=up(dims.indices_batching))
-        sizes = slice_sizes
-    return gather(operand, indices, fill, dims=batched_dims, slice_sizes=sizes, mode=mode), True
+    return gather(operand, indices, fill, **_lane_params(batched[0], batched[1], size, params)), True
 
 
-def _operand_lanes(dims: IndexDims) -> IndexDims:
-    """The dims for an operand with a leading lane axis, which every window spans whole."""
-    lane_dims = dims.shifted()
-    return replace(lane_dims, offset=(0, *lane_dims.offset), indices_batching=dims.indices_batching)
+def _lane_params(operand: bool, indices: bool, size: Size, params: WindowParams) -> WindowParams:
+    """The parameters where the operand, the indices or both have a leading axis of `size` lanes."""
+    dims, sizes = params["dims"], params["slice_sizes"]
+    if operand and indices:
+        return {**params, "dims": dims.batched(), "slice_sizes": (1, *sizes)}
+    if operand:  # every window spans all lanes
+        shifted_dims = dims.shifted()
+        offset = (0, *shifted_dims.offset)
+        lane_dims = replace(shifted_dims, offset=offset, indices_batching=dims.indices_batching)
+        return {**params, "dims": lane_dims, "slice_sizes": (size, *sizes)}
+    return {**params, "dims": replace(dims, offset=up(dims.offset), indices_batching=up(dims.indices_batching))}
 
 
 def _gather_batched_fill(
-    batched: Batched, size: Size, operand: Value, indices: Value, fill: Value, params: dict
+    batched: Batched, size: Size, operand: Value, indices: Value, fill: Value, params: WindowParams
 ) -> Array:
     zero, no = zero_like(fill), np.zeros((), np.bool_)
     where = (batched[0] or not batched[1], batched[1], False)
@@ -179,17 +161,9 @@ def read_back(x: Value, indices: Operand, params: Mapping[str, object], absent: 
 
 
 def _gather_view(
-    position: tuple,
-    operand: ArrayType,
-    indices: ArrayType,
-    fill: ArrayType,
-    *,
-    dims: IndexDims,
-    slice_sizes: Shape,
-    mode: str,
+    position: tuple, operand: ArrayType, indices: ArrayType, fill: ArrayType, **params: Unpack[WindowParams]
 ) -> Source:
-    piece = piece_at(position, operand, indices, dims, slice_sizes, mode != "fill")
-    return Source((piece,), fill=2)
+    return Source((piece_at(position, operand, indices, params, params["mode"] != "fill"),), fill=2)
 
 
 gather: Primitive = Primitive(
@@ -255,16 +229,9 @@ def _overwrite(out: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
 
 
 def _scatter_rule(
-    position: tuple,
-    operand: ArrayType,
-    indices: ArrayType,
-    updates: ArrayType,
-    *,
-    dims: IndexDims,
-    slice_sizes: Shape,
-    mode: str,
+    position: tuple, operand: ArrayType, indices: ArrayType, updates: ArrayType, **params: Unpack[WindowParams]
 ) -> Piece:
-    return piece_at(position, operand, indices, dims, slice_sizes, mode == "clip")
+    return piece_at(position, operand, indices, params, params["mode"] == "clip")
 
 
 def scatter_primitive(
@@ -279,23 +246,11 @@ def scatter_primitive(
     """The scatter that combines present elements with each update; `write` is NumPy's ufunc.at."""
 
     def batch(
-        batched: Batched,
-        size: Size,
-        operand: Value,
-        indices: Value,
-        updates: Value,
-        *,
-        dims: IndexDims,
-        slice_sizes: Shape,
-        mode: str,
+        batched: Batched, size: Size, operand: Value, indices: Value, updates: Value, **params: Unpack[WindowParams]
     ) -> tuple[Array, bool]:
         operand = operand if batched[0] else repeat_lane(operand, size)
         updates = updates if batched[2] else repeat_lane(updates, size)
-        if batched[1]:
-            batched_dims, sizes = dims.batched(), (1, *slice_sizes)
-        else:
-            batched_dims, sizes = _operand_lanes(dims), (size, *slice_sizes)
-        return primitive(operand, indices, updates, dims=batched_dims, slice_sizes=sizes, mode=mode), True
+        return primitive(operand, indices, updates, **_lane_params(True, batched[1], size, params)), True
 
     primitive = Primitive(
         name,

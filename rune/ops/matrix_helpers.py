@@ -23,7 +23,7 @@ from rune.ops.arithmetic import add, cast, eq, ge, gt, is_finite, le, logical_an
 from rune.ops.complex_numbers import conj, imag, real
 from rune.ops.contraction import dot_general
 from rune.ops.creation import iota
-from rune.ops.family import Batched, broadcast, fit, reduce_sum, reshape, same_dtype, size_value, types_text
+from rune.ops.family import Batched, broadcast, fit, reduce_sum, reshape, same_dtype, size_value, stretch, types_text
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, pad, slice_, spread_batches, transpose
@@ -153,8 +153,7 @@ def scaled_columns(a: Value, d: Value) -> Array:
 
 def scaled_rows(d: Value, a: Value) -> Array:
     """diag(d) A. Shapes: [*B, M], [*B, M, N] -> [*B, M, N]."""
-    n = type_of(a).ndim
-    return mul(broadcast(d, shape=type_of(a).shape, axes=tuple(range(n - 1))), a)
+    return mul(stretch(d, type_of(a).shape), a)
 
 
 # --- patterns ---------------------------------------------------------------------------------
@@ -302,11 +301,6 @@ def permuted_rows(a: Value, order: Value) -> Array:
     indices = reshape(order, shape=(*type_of(order).shape, 1))
     sizes = (*(1 for _ in lead), 1, n)
     return gather(a, indices, number(0, a), dims=dims, slice_sizes=sizes, mode="promise_in_bounds")
-
-
-def spread(x: Value, shape: Shape) -> Value:
-    """`x`, of the same rank, broadcast to `shape` where it has size 1."""
-    return broadcast(x, shape=shape, axes=tuple(range(len(shape))))
 
 
 def full(value: Value, shape: Shape) -> Array:

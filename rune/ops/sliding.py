@@ -26,7 +26,7 @@ from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import zero_like
-from rune.ops.family import Batched, broadcast, view_of
+from rune.ops.family import Batched, stretch, view_of
 from rune.ops.index_dims import up
 from rune.ops.movement import pad, reverse
 
@@ -182,8 +182,7 @@ def windows(x: Operand, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints
     Shapes: x [*B, *D] -> [*B, *O, *sizes], where O windows fit into D elements.
     """
     shape = type_of(x).shape
-    spread = broadcast(x, shape=(*shape, *sizes), axes=tuple(range(len(shape))))
-    return shear(spread, axes=axes, strides=strides, dilations=dilations)
+    return shear(stretch(x, (*shape, *sizes)), axes=axes, strides=strides, dilations=dilations)
 
 
 PRIMITIVES = (shear,)

@@ -14,17 +14,7 @@ from rune.array import Array
 from rune.core.interpreter import literal
 from rune.core.types import Shape
 from rune.errors import ArgumentError
-from rune.random.sampler import (
-    Sampler,
-    float_info,
-    floating,
-    in_dtype,
-    integral,
-    joint_shape,
-    real_kind,
-    spread,
-    with_static,
-)
+from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, real_kind, spread, with_static
 from rune.random.uniforms import uniform, unit_interval
 from rune.typing import ArrayLike, DTypeLike
 
@@ -64,7 +54,7 @@ def gumbel(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, mo
     kind = floating("gumbel", dtype)
     if mode not in (None, "low", "high"):
         raise ArgumentError(f"gumbel: cannot use mode={mode!r} ('low', 'high')")
-    info = float_info(kind)
+    info = rnp.finfo(kind)
     tiny = literal(info.tiny, kind)
     if mode != "high":
         return -rnp.log(-rnp.log(uniform.core(key, shape, kind, tiny, 1.0)))
@@ -89,7 +79,7 @@ def laplace(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -
     Array([-2.2569816, -3.1502788], f32[2], cpu:0)
     """
     kind = floating("laplace", dtype)
-    low = literal(-1 + float_info(kind).epsneg, kind)
+    low = literal(-1 + rnp.finfo(kind).epsneg, kind)
     u = uniform.core(key, shape, kind, low, 1.0)
     return rnp.sign(u) * rnp.log1p(-rnp.abs(u))
 
@@ -109,7 +99,7 @@ def logistic(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) 
     Array([2.896376 , 3.8217716], f32[2], cpu:0)
     """
     kind = floating("logistic", dtype)
-    u = uniform.core(key, shape, kind, literal(float_info(kind).tiny, kind), 1.0)
+    u = uniform.core(key, shape, kind, literal(rnp.finfo(kind).tiny, kind), 1.0)
     return rnp.log(u) - rnp.log1p(-u)
 
 
@@ -128,7 +118,7 @@ def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
     Array([ 6.0274944, 14.837895 ], f32[2], cpu:0)
     """
     kind = floating("cauchy", dtype)
-    u = uniform.core(key, shape, kind, literal(float_info(kind).eps, kind), 1.0)
+    u = uniform.core(key, shape, kind, literal(rnp.finfo(kind).eps, kind), 1.0)
     return rnp.tan(math.pi * (u - 0.5))
 
 

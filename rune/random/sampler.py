@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.array import Array, as_array
 from rune.core.interpreter import type_of
@@ -195,8 +194,3 @@ def in_dtype(name: str, value: ArrayLike, dtype: np.dtype) -> Any:
     """A parameter in a dtype, no longer weak."""
     x = as_type(unrounded(name, value), dtype)
     return ops.convert(x, dtype=dtype) if type_of(x).weak else x
-
-
-def float_info(dtype: np.dtype) -> Any:
-    """Bits, mantissa bits, tiny and eps of a floating dtype."""
-    return rnp.finfo(dtype)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import literal, literal_like, type_of
@@ -20,7 +21,7 @@ from rune.ops.promote import broadcast_to
 from rune.ops.random import BITS, random_bits
 from rune.ops.scalars import int_bounds
 from rune.random.keys import single_key, split
-from rune.random.sampler import Sampler, float_info, floating, integral, joint_shape, spread, with_static
+from rune.random.sampler import Sampler, floating, integral, joint_shape, spread, with_static
 from rune.typing import ArrayLike, DTypeLike
 
 UNSIGNED = {d.itemsize * 8: d for d in BITS}
@@ -79,7 +80,7 @@ def _is(value: ArrayLike, number: float) -> bool:
 
 def unit_interval(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Any:
     """Numbers in [0, 1) of a floating dtype."""
-    info = float_info(dtype)
+    info = rnp.finfo(dtype)
     word_bits = 8 if info.nmant < 8 else info.bits  # bits per number
     raw = random_bits(single_key("uniform", key), shape=shape, dtype=UNSIGNED[word_bits])
     raw = ops.cast(raw, UNSIGNED[info.bits])
@@ -182,7 +183,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mo
         return ops.lt(unit_interval(key, shape, kind), chance)
     coarse, fine = unit_interval(key, (2, *shape), kind)
     # The remainder of p after the first number has more bits than that number.
-    return fine * 2.0 ** -float_info(kind).nmant < chance - coarse
+    return fine * 2.0 ** -rnp.finfo(kind).nmant < chance - coarse
 
 
 @Sampler

@@ -165,9 +165,9 @@ def name_of(function: Callable[..., object], otherwise: str) -> str:
     return function.__name__ if is_named(function) else otherwise
 
 
-def is_named(function: Callable[..., object], attribute: str = "__name__") -> bool:
+def is_named(function: Callable[..., object]) -> bool:
     """Whether the function has a name that is a string."""
-    return isinstance(getattr(function, attribute, None), str)
+    return isinstance(getattr(function, "__name__", None), str)
 
 
 class SignatureOfWrapped:

@@ -20,12 +20,12 @@ import numpy as np
 
 from rune import config, dtypes, profiling, tree
 from rune.array import Array, put
-from rune.core.higher import subprograms
+from rune.core.higher import equations_within
 from rune.core.interpreter import Tracer, type_of
 from rune.core.lower import Host
 from rune.core.primitive import Direct, Effect
 from rune.core.program import Program
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, same_layout
 from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError, at_line
@@ -34,7 +34,7 @@ from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
 from rune.transforms.arguments import function_name, is_same_static, key_path, require_callable, value_leaves
 from rune.transforms.compile.placement import placement
-from rune.transforms.derivatives.tangents import host_as, is_layout
+from rune.transforms.derivatives.tangents import host_as
 from rune.transforms.eval_shape import ShapeDtypeStruct, abstract, leaf_types
 from rune.transforms.tree_difference import mismatch
 from rune.tree import TreeDef
@@ -117,7 +117,7 @@ class HostCall:
         # NumPy returns 64 bits by default, which become the canonical dtype as in an argument.
         host = value.numpy() if type(value) is Array else np.asarray(value)
         host = np.asarray(host_as(host, declared_type)) if host.dtype in dtypes.ANY else host
-        if not is_layout(ArrayType(host.shape, host.dtype), declared_type):
+        if not same_layout(ArrayType(host.shape, host.dtype), declared_type):
             actual = f"{dtypes.short(host.dtype)}{list(host.shape)}"
             path = key_path(number, self.out_tree)
             self._refuse(f"result{path} is {actual}, declared {declared_type}")
@@ -311,18 +311,15 @@ def refuse_io(name: str, programs: Iterable[Program]) -> None:
 
     Diverging lanes run masked: all of them would call a function that only some should call.
     """
-    pending = list(programs)
-    while pending:
-        for equation in pending.pop().equations:
-            pending += subprograms(equation)
-            call: Any = equation.params.get("call")
-            if equation.primitive is callback_primitive and call.kind == "io_callback":
-                raise TransformError(
-                    f"vmap: cannot batch {name} with an io_callback in it (the lanes take different "
-                    f"branches, and {call.name} would be called for all of them)",
-                    hint="call it outside, or use pure_callback",
-                    frame=equation.frame,
-                )
+    for equation in equations_within(*programs):
+        call: Any = equation.params.get("call")
+        if equation.primitive is callback_primitive and call.kind == "io_callback":
+            raise TransformError(
+                f"vmap: cannot batch {name} with an io_callback in it (the lanes take different "
+                f"branches, and {call.name} would be called for all of them)",
+                hint="call it outside, or use pure_callback",
+                frame=equation.frame,
+            )
 
 
 callback_primitive = Direct(

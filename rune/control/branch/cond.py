@@ -15,6 +15,7 @@ from rune.control.branch.primitive import cond as cond_primitive
 from rune.control.carried_references import Refs, beside, branch
 from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
+from rune.core.types import same_layout
 from rune.core.values import Value
 from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
@@ -22,7 +23,6 @@ from rune.ops.promote import opened
 from rune.transforms import references
 from rune.transforms.arguments import flatten_values, require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
-from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.interned import interned
 from rune.transforms.tree_difference import mismatch, paths
 from rune.tree import TreeDef
@@ -262,7 +262,7 @@ def _check_results(
                 hint="return the same containers and keys from every branch",
             )
         for path, a, b in zip(paths(results), first.out_types, other.out_types):
-            if not is_layout(a, b):
+            if not same_layout(a, b):
                 raise TransformError(
                     f"{name}: cannot choose between results of different types "
                     f"(result{path} is {a} from {labels[0]}, {b} from {label})",

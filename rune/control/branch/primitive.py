@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, SupportsInt
 
 import numpy as np
@@ -25,32 +26,26 @@ from rune.array import Array
 from rune.control.branch.saved_values import keep_of_cond
 from rune.control.idle_lanes import borrowed, guarded, select_lanes
 from rune.control.programs import (
-    Flags,
     closed_together,
-    has_equation,
-    is_layout,
-    merge,
-    nonzero_flags,
-    omit,
-    parts,
     refuse,
     run_equation,
-    scatter,
     sizes_for,
     slots_for,
     types_of,
-    union,
     with_inputs,
     with_slots,
 )
-from rune.core.dead_code import narrowed, needed_inputs, pick, with_inputs_picked
+from rune.core.axes import per_program_and_lanes
+from rune.core.dead_code import narrowed, needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
-from rune.core.higher import HigherOrder
+from rune.core.higher import HigherOrder, equations_within
 from rune.core.interpreter import type_of
+from rune.core.lists import Flags, merge, nonzero_flags, nonzeros, omit, parts, pick, scatter, union
+from rune.core.memo import per_program, per_programs
 from rune.core.program import Atom, Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
-from rune.core.types import ArrayType, Axes
+from rune.core.types import ArrayType, Axes, same_layout
 from rune.core.values import Value
 from rune.core.varying import Params, Variation
 from rune.dims import Size
@@ -64,7 +59,6 @@ from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program
-from rune.transforms.programs.memo import per_program, per_program_and_lanes
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, typed
 
@@ -85,7 +79,7 @@ def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
     ]
     # Weakness may differ, but shapes and dtypes must not: the result has one type.
     for b, column in zip(branches, columns):
-        if len(column) != len(columns[0]) or not all(map(is_layout, column, columns[0])):
+        if len(column) != len(columns[0]) or not all(map(same_layout, column, columns[0])):
             refuse("cond", b, types)
     # Whichever branch runs, a result called weak must be weak.
     return tuple(ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row)) for row in zip(*columns, strict=True))
@@ -105,9 +99,8 @@ def _bind(number: object, branches: Branches, sizes: Sequence[Sizes], operands: 
 # --- derivatives ------------------------------------------------------------------------------
 
 
-@per_program
-def _jvp_branches(first: Program, others: Branches, nonzero: Flags) -> tuple[Branches, Flags]:
-    branches = (first, *others)
+@per_programs
+def _jvp_branches(branches: Branches, nonzero: Flags) -> tuple[Branches, Flags]:
     # Two passes: only after the first is it known which results have a tangent in any branch. A
     # branch where such a tangent is zero yields an array of zeros.
     nonzero_results = union(*(jvp_program(b, nonzero)[1] for b in branches))
@@ -116,11 +109,10 @@ def _jvp_branches(first: Program, others: Branches, nonzero: Flags) -> tuple[Bra
 
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     # The number of the branch is an integer and has no tangent.
-    first, *others = params["branches"]
-    rewritten, nonzero_results = _jvp_branches(first, tuple(others), nonzero_flags(tangents[1:]))
-    operands = [*primals[1:], *pick(tangents, nonzero_flags(tangents))]
-    outs = _bind(primals[0], rewritten, [{}] * len(rewritten), operands)
-    values, tangent_outs = parts(outs, len(first.outputs))
+    branches: Branches = params["branches"]
+    rewritten, nonzero_results = _jvp_branches(branches, nonzero_flags(tangents[1:]))
+    outs = _bind(primals[0], rewritten, [{}] * len(rewritten), [*primals[1:], *nonzeros(tangents)])
+    values, tangent_outs = parts(outs, len(branches[0].outputs))
     return values, scatter(tangent_outs, nonzero_results)
 
 
@@ -168,9 +160,8 @@ class _Split:
     known_outputs: Flags
 
 
-@per_program
-def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
-    branches = (first, *others)
+@per_programs
+def _split_branches(branches: Branches, unknown: Flags) -> _Split:
     natural = [split_program(b, unknown) for b in branches]
     # A result that is unknown in any branch counts as unknown: which branch runs is not known here.
     unknown_results = union(*(tuple(not k for k in split.known_outputs) for split in natural))
@@ -180,8 +171,9 @@ def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
     slots, places = slots_for([split.known.output_types[count:] for split in splits])
     # One branch may read an operand as a residual that another does not: all take all of them.
     passed_operands = sorted({n for split in splits for n in split.residual_inputs if n is not None})
-    known_types = omit(first.input_types, unknown)
-    types = (*slots, *(known_types[n] for n in passed_operands), *pick(first.input_types, unknown))
+    input_types = branches[0].input_types
+    known_types = omit(input_types, unknown)
+    types = (*slots, *(known_types[n] for n in passed_operands), *pick(input_types, unknown))
     known_branches, unknown_branches = [], []
     for split, branch_slots in zip(splits, places):
         known_branches.append(with_slots(split.known, count, branch_slots, slots))
@@ -198,14 +190,14 @@ def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
 
 
 def _partial(
-    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
+    interpreter: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Value]:
     number, *operands = args
     if unknown[0]:  # which branch runs is not known, so nothing can run
-        return partial.write(cond, args, params)
+        return interpreter.write(cond, args, params)
     branches: Branches = params["branches"]
     unknown_operands = tuple(unknown[1:])
-    split = _split_branches(branches[0], branches[1:], unknown_operands)
+    split = _split_branches(branches, unknown_operands)
     sizes = _sizes(branches, [type_of(x) for x in operands])
     known_args = omit(operands, unknown_operands)
     # Without known results and residuals, nothing needs to run now.
@@ -215,13 +207,12 @@ def _partial(
     unknown_branches, leading = closed_together(split.unknown, sizes)
     passed_values = [known_args[n] for n in split.passed_operands]
     arguments = [number, *leading, *residuals, *passed_values, *pick(operands, unknown_operands)]
-    unknown_values = partial.write(cond, arguments, {"branches": unknown_branches})
+    unknown_values = interpreter.write(cond, arguments, {"branches": unknown_branches})
     return merge(split.known_outputs, values, unknown_values)
 
 
-@per_program
-def _transpose_branches(first: Program, others: Branches, linear: Flags, nonzero: Flags) -> tuple[Branches, Flags]:
-    branches = (first, *others)
+@per_programs
+def _transpose_branches(branches: Branches, linear: Flags, nonzero: Flags) -> tuple[Branches, Flags]:
     # All branches have the same results, so an operand has a cotangent if any branch gives it one.
     nonzero_operands = union(*(transpose_program(b, linear, nonzero)[1] for b in branches))
     transposed_branches = (transpose_program(b, linear, nonzero, nonzero_operands)[0] for b in branches)
@@ -234,10 +225,10 @@ def _transpose(
     if linear[0]:
         raise not_linear("cond", "the choice of its branch depends on the tangents")
     is_linear = tuple(linear[1:])
-    rewritten, nonzero_operands = _transpose_branches(branches[0], branches[1:], is_linear, nonzero_flags(cts))
+    rewritten, nonzero_operands = _transpose_branches(branches, is_linear, nonzero_flags(cts))
     # A linear operand stands for an unknown value, and is itself a type.
     types = [x if lin else type_of(x) for x, lin in zip(operands, is_linear, strict=True)]
-    arguments = [*omit(operands, is_linear), *pick(cts, nonzero_flags(cts))]
+    arguments = [*omit(operands, is_linear), *nonzeros(cts)]
     outs = _bind(number, rewritten, _sizes(branches, types), arguments)
     return [None, *scatter(scatter(outs, nonzero_operands), is_linear)]
 
@@ -245,9 +236,8 @@ def _transpose(
 # --- lanes ------------------------------------------------------------------------------------
 
 
-@per_program_and_lanes
-def _batch_branches(first: Program, others: Branches, batched_operands: Flags, size: Size) -> tuple[Branches, Flags]:
-    branches = (first, *others)
+@partial(per_program_and_lanes, memo=per_programs)
+def _batch_branches(branches: Branches, batched_operands: Flags, size: Size) -> tuple[Branches, Flags]:
     batched_results = union(*(batch_program(b, batched_operands, size)[1] for b in branches))
     batched_branches = (batch_program(b, batched_operands, size, batched_results)[0] for b in branches)
     return tuple(batched_branches), batched_results
@@ -257,23 +247,22 @@ def _batch(
     batched: Sequence[bool], size: Size, number: Value, *operands: Value, branches: Branches
 ) -> tuple[Sequence[Value], Sequence[bool]]:
     if batched[0]:
-        sources, remainders = _split_off(branches[0], branches[1:])
+        sources, remainders = _split_off(branches)
         # Branches run even if none of their results is needed: they may have checks.
         outs = iter(_every_branch(batched[1:], size, number, operands, remainders))
         results = [next(outs) if n is None else operands[n] for n in sources]
         return results, [n is None or batched[1 + n] for n in sources]
     branch_size = own_size(size, *branches)
-    rewritten, batched_results = _batch_branches(branches[0], branches[1:], tuple(batched[1:]), branch_size)
+    rewritten, batched_results = _batch_branches(branches, tuple(batched[1:]), branch_size)
     return _bind(number, rewritten, [{}] * len(branches), operands), batched_results
 
 
-@per_program
-def _split_off(first: Program, others: Branches) -> tuple[tuple[int | None, ...], Branches]:
+@per_programs
+def _split_off(branches: Branches) -> tuple[tuple[int | None, ...], Branches]:
     """Which operand each result is in every branch, or None; and branches of the other results.
 
     An operand that every branch passes through needs no select, and gets no lanes from it.
     """
-    branches = (first, *others)
     places: list[dict[Atom, int]] = [{v: n for n, v in enumerate(b.inputs)} for b in branches]
     columns = zip(*[[p.get(v) for v in b.outputs] for b, p in zip(branches, places)], strict=True)
     sources = tuple(column[0] if len({*column}) == 1 else None for column in columns)
@@ -292,7 +281,7 @@ def _every_branch(
     for i, b in enumerate(branches):
         is_selected = eq(number, np.int32(i))
         # On operands that its author never intended, a loop might never end.
-        run = _if_chosen if has_equation(b, _is_loop) else _on_every_lane
+        run = _if_chosen if any(map(_is_loop, equations_within(b))) else _on_every_lane
         results = run(is_selected, b, batched_operands, size, operands)
         outs = [select_lanes(is_selected, n, o) for n, o in zip(results, outs)] if i else results
     return outs
@@ -336,18 +325,16 @@ def _zeros(program: Program) -> Program:
 # --- unused results ---------------------------------------------------------------------------
 
 
-@per_program
-def _prune_branches(first: Program, others: Branches, used_outputs: Flags) -> tuple[Branches, Flags]:
+@per_programs
+def _prune_branches(branches: Branches, used_outputs: Flags) -> tuple[Branches, Flags]:
     # All branches take the same operands: one that a single branch reads remains an input of all.
-    pairs = [needed_inputs(b, used_outputs) for b in (first, *others)]
+    pairs = [needed_inputs(b, used_outputs) for b in branches]
     used_inputs = union(*(flags for _, flags in pairs))
-    branches = (with_inputs_picked(p, used_inputs) for p, _ in pairs)
-    return tuple(branches), used_inputs
+    return tuple(with_inputs_picked(p, used_inputs) for p, _ in pairs), used_inputs
 
 
 def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
-    first, *others = equation.params["branches"]
-    branches, used_inputs = _prune_branches(first, tuple(others), tuple(used_results))
+    branches, used_inputs = _prune_branches(equation.params["branches"], tuple(used_results))
     return narrowed(equation, (True, *used_inputs), used_results, branches=branches)
 
 

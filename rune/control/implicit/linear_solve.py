@@ -15,14 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rune import tree
-from rune.control.programs import parts, run_equation
+from rune.control.programs import run_equation
 from rune.control.tracing import Traced, share_captured, tell_one_of, trace
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
+from rune.core.lists import nonzero_flags, nonzeros, parts, scatter
 from rune.core.program import Program, map_programs
 from rune.core.sizes import match_sizes, type_with_sizes
-from rune.core.types import ArrayType, Axes
+from rune.core.types import ArrayType, Axes, same_layout
 from rune.core.values import Value
 from rune.core.varying import Variation
 from rune.dims import Size
@@ -35,7 +36,6 @@ from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.linear_transpose import linear_transpose
-from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.interned import interned
 from rune.transforms.programs.variation import axes_of, typed
 
@@ -109,7 +109,7 @@ def _check(traces: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) 
     names = ("matvec(x)", "solve(matvec, b)", "its transpose", "transpose_solve(vecmat, b)")
     for name, function, is_solution in zip(names, traces, (False, True, False, True), strict=False):
         outs = function.out_types[: len(types)] if has_aux and is_solution else function.out_types
-        if len(outs) != len(types) or not all(map(is_layout, outs, types)):
+        if len(outs) != len(types) or not all(map(same_layout, outs, types)):
             out_types = ", ".join(map(str, outs))
             b_types = ", ".join(map(str, types))
             raise TransformError(f"custom_linear_solve: cannot take {name} ({b_types} required, not {out_types})")
@@ -143,13 +143,13 @@ def _operator_tangents(
     operator: Program, consts: Sequence[Value], dconsts: Sequence[Value | None], x: Sequence[Value]
 ) -> list[Value | None]:
     """dA x, with None for zero."""
-    nonzero = (*(d is not None for d in dconsts), *(False for _ in x))
+    nonzero = (*nonzero_flags(dconsts), *(False for _ in x))
     if not any(nonzero):
         return [None] * len(x)
     program, nonzero_results = jvp_program(operator, nonzero)
     # The first results are A x, which is b; the tangents follow them.
-    outs = iter(eval_program(program, [*consts, *x, *(d for d in dconsts if d is not None)])[len(x) :])
-    return [next(outs) if is_nonzero else None for is_nonzero in nonzero_results]
+    _, da_x = parts(eval_program(program, [*consts, *x, *nonzeros(dconsts)]), len(x))
+    return scatter(da_x, nonzero_results)
 
 
 def _difference(a: Value | None, b: Value | None) -> Value | None:

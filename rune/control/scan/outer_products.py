@@ -16,15 +16,15 @@ from dataclasses import replace
 
 from rune import dims
 from rune.array import Array
-from rune.control.programs import omit, parts
 from rune.core.dead_code import prune
+from rune.core.lists import omit, parts
+from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import add, dot_general, transpose
 from rune.ops.index_dims import up
 from rune.records import dataclass
-from rune.transforms.programs.memo import per_program
 
 Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 

@@ -16,29 +16,17 @@ from typing import Any
 
 from rune.array import Array
 from rune.control.loop_bodies import BodyGroups, SplitBody, batch_body, jvp_body, prune_body, split_body, transpose_body
-from rune.control.programs import (
-    Flags,
-    closed,
-    is_layout,
-    merge,
-    nonzero_flags,
-    omit,
-    parts,
-    refuse,
-    run_equation,
-    scatter,
-    sizes_for,
-    types_of,
-)
+from rune.control.programs import closed, refuse, run_equation, sizes_for, types_of
 from rune.control.scan.outer_products import Product, deferred
 from rune.control.scan.saved_values import keep_of_scan
-from rune.core.dead_code import narrowed, pick
+from rune.core.dead_code import narrowed
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
+from rune.core.lists import Flags, merge, nonzero_flags, omit, parts, pick, scatter
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
-from rune.core.types import ArrayType, Axes
+from rune.core.types import ArrayType, Axes, same_layout
 from rune.core.values import Operand, Value
 from rune.core.varying import Variation
 from rune.dims import Size
@@ -78,7 +66,7 @@ def _type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     out_types = [type_with_sizes(t, sizes) for t in body.output_types]
     carries, rows = parts(out_types, params["carries"])
     before = types[params["consts"] :][: params["carries"]]
-    if len(carries) != len(before) or not all(map(is_layout, carries, before)):
+    if len(carries) != len(before) or not all(map(same_layout, carries, before)):
         refuse("scan", body, types)
     return (*carries, *(t.with_shape((params["length"], *t.shape)) for t in rows))
 

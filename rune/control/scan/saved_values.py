@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rune.control.programs import omit
+from rune.core.lists import omit
 from rune.core.program import Equation, Var
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.types import ArrayType

@@ -11,12 +11,13 @@ import numpy as np
 from rune.control.branch.primitive import cond
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import SplitBody
-from rune.control.programs import parts
 from rune.control.scan.primitive import scan
 from rune.control.while_loop.linear_loop import COUNTER, ONE, ZERO
 from rune.control.while_loop.recording import known_operands, recording, run_recording
 from rune.control.while_loop.rules import Loop, LoopOperands
 from rune.core.interpreter import use
+from rune.core.lists import parts
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.values import Value
@@ -24,7 +25,6 @@ from rune.errors import TransformError
 from rune.ops import add, convert, lt
 from rune.records import dataclass
 from rune.transforms.derivatives.linearize import Partial
-from rune.transforms.programs.memo import per_program
 from rune.transforms.tracers import ValueTracer
 
 

@@ -25,7 +25,7 @@ from rune import dtypes
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import batch_body, prune_body
-from rune.control.programs import Flags, closed, is_layout, parts, refuse, sizes_for, types_of
+from rune.control.programs import closed, refuse, sizes_for, types_of
 from rune.control.while_loop.checkpoints import Checkpoints, row_at
 from rune.control.while_loop.rules import Loop
 from rune.core.axes import own_axis
@@ -33,11 +33,13 @@ from rune.core.dead_code import narrowed
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.interpreter import use
+from rune.core.lists import Flags, parts
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
-from rune.core.types import ArrayType, Axes
+from rune.core.types import ArrayType, Axes, same_layout
 from rune.core.values import Value
 from rune.core.varying import Variation
 from rune.dims import Size
@@ -47,7 +49,6 @@ from rune.records import dataclass
 from rune.transforms.batching.batch import batch_flat
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial
-from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of
 
@@ -152,7 +153,7 @@ def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     sizes, linear_step = program_sizes(types, params), params["linear_step"]
     out_types = tuple(type_with_sizes(t, sizes) for t in linear_step.output_types)
     carry_types = LinearOperands.of(types, params).linear_carry
-    if len(out_types) != len(carry_types) or not all(map(is_layout, out_types, carry_types)):
+    if len(out_types) != len(carry_types) or not all(map(same_layout, out_types, carry_types)):
         refuse("while_linear", linear_step, types)
     return out_types
 

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rune.control.loop_bodies import SplitBody, split_body
-from rune.control.programs import merge, scatter
 from rune.control.scan.primitive import shared_residuals
 from rune.control.while_loop import growing, walk_back
 from rune.control.while_loop.checkpoints import DEFAULT, Checkpoints, GrowingResiduals
 from rune.control.while_loop.linear_loop import LinearLoop, LinearOperands
 from rune.control.while_loop.recording import known_operands, known_step, run_recording
 from rune.control.while_loop.rules import Loop, LoopOperands, Params, sized, unpacked
-from rune.core.dead_code import needed_inputs, pick
+from rune.core.dead_code import needed_inputs
+from rune.core.lists import merge, pick, scatter
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value

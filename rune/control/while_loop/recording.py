@@ -14,12 +14,14 @@ from dataclasses import replace
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import SplitBody, prune_body
-from rune.control.programs import Flags, omit, parts, with_inputs
+from rune.control.programs import with_inputs
 from rune.control.while_loop.checkpoints import checkpoint_before, rows_for, slot, stride, with_row
 from rune.control.while_loop.linear_loop import COUNTER, ONE, ZERO
 from rune.control.while_loop.rules import Loop, LoopOperands
-from rune.core.dead_code import needed_inputs, pick, with_inputs_picked
+from rune.core.dead_code import needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
+from rune.core.lists import Flags, omit, parts, pick
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.sizes import type_with_sizes
@@ -28,7 +30,6 @@ from rune.core.values import Value
 from rune.ops import add, eq
 from rune.ops.family import zeros_of
 from rune.records import dataclass
-from rune.transforms.programs.memo import per_program
 
 
 @dataclass(frozen=True, slots=True)

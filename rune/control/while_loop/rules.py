@@ -23,27 +23,19 @@ from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.idle_lanes import borrowed, constant, select_lanes
 from rune.control.loop_bodies import batch_body, jvp_body, prune_body
-from rune.control.programs import (
-    Flags,
-    closed,
-    is_layout,
-    nonzero_flags,
-    parts,
-    refuse,
-    scatter,
-    sizes_for,
-    types_of,
-    with_inputs,
-)
+from rune.control.programs import closed, refuse, sizes_for, types_of, with_inputs
 from rune.control.while_loop.checkpoints import Policy
-from rune.core.dead_code import narrowed, needed_inputs, pick, with_inputs_picked
+from rune.core.axes import per_program_and_lanes
+from rune.core.dead_code import narrowed, needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
+from rune.core.lists import Flags, nonzero_flags, parts, pick, scatter
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
-from rune.core.types import NONE, ArrayType, Axes
+from rune.core.types import NONE, ArrayType, Axes, same_layout
 from rune.core.values import Value
 from rune.core.varying import Variation
 from rune.dims import Size
@@ -54,7 +46,6 @@ from rune.records import dataclass
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened
-from rune.transforms.programs.memo import per_program, per_program_and_lanes
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of, typed
 
@@ -146,7 +137,7 @@ def type_rule(*types: ArrayType, **params: object) -> tuple[ArrayType, ...]:
     # In the body of a shard_map the condition may vary along axes of the mesh.
     if [t.along(NONE) for t in loop.condition.output_types] != [TRUTH]:
         refuse("while", loop.condition, types)
-    if len(out_types) != len(loop.carry) or not all(map(is_layout, out_types, loop.carry)):
+    if len(out_types) != len(loop.carry) or not all(map(same_layout, out_types, loop.carry)):
         refuse("while", loop.body, types)
     return out_types
 

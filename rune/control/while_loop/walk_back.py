@@ -25,7 +25,7 @@ import numpy as np
 from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import transpose_body
-from rune.control.programs import nonzero_flags, parts, scatter, types_of
+from rune.control.programs import types_of
 from rune.control.while_loop.checkpoints import Checkpoints, checkpoint_before, row_at, rows_for, slot, stride, with_row
 from rune.control.while_loop.linear_loop import (
     COUNTER,
@@ -38,8 +38,10 @@ from rune.control.while_loop.linear_loop import (
     type_rule,
 )
 from rune.control.while_loop.rules import Loop
-from rune.core.dead_code import needed_inputs, pick
+from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
+from rune.core.lists import nonzero_flags, parts, pick, scatter
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
@@ -48,7 +50,6 @@ from rune.core.values import Value
 from rune.ops import add, div, eq, gt, le, logical_and, lt, max, min, select, sub
 from rune.ops.family import zeros_of
 from rune.records import dataclass
-from rune.transforms.programs.memo import per_program
 
 # The loops here carry a whole stack. If they are differentiated in turn, each checkpoint contains a
 # stack, so there are few checkpoints.

@@ -19,8 +19,10 @@ Cost:      linear in the number of equations.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from rune import dtypes
-from rune.core.higher import subprograms
+from rune.core.higher import inner_first, subprograms
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.lowering import late_modules
@@ -35,12 +37,12 @@ def has_parts(type: ArrayType) -> bool:
     return type.dtype in PART
 
 
+@inner_first
 def mentions_pairs(program: Program) -> bool:
     """Whether a program, or one that it holds, has a value of two parts."""
-    types = [a.type for e in program.equations for a in (*e.operands, *e.results)]
-    if any(map(has_parts, (*program.input_types, *program.output_types, *types))):
-        return True
-    return any(mentions_pairs(p) for e in program.equations for p in subprograms(e))
+    atoms = chain(program.inputs, program.outputs, *((*e.operands, *e.results) for e in program.equations))
+    inner = (p for e in program.equations for p in subprograms(e))
+    return any(map(has_parts, {a.type for a in atoms})) or any(map(mentions_pairs, inner))
 
 
 def split_parts(program: Program) -> Program:

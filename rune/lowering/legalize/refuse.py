@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rune import dtypes
-from rune.core.higher import subprograms
+from rune.core.higher import programs_within
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.errors import DtypeError, Frame
@@ -32,15 +32,9 @@ def require_dtypes(program: Program, target: Target) -> None:
 
 def _types(program: Program) -> Iterator[tuple[ArrayType, Frame | None]]:
     """Every type of the program and of its subprograms, with the line that it came from."""
-    pending = [program]
-    while pending:
-        inner = pending.pop()
-        for type in inner.input_types:
-            yield type, None
-        for equation in inner.equations:
-            pending.extend(subprograms(equation))
-            for var in equation.results:
-                yield var.type, equation.frame
+    for inner in programs_within(program):
+        yield from ((type, None) for type in inner.input_types)
+        yield from ((v.type, e.frame) for e in inner.equations for v in e.results)
 
 
 def _refusal(dtype: np.dtype, type: ArrayType, target: Target, frame: Frame | None) -> DtypeError:

@@ -26,12 +26,12 @@ from rune.lowering.sorting.digits import KEYS
 from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import WORD, Tiles, Word, sort_words, tiles
 from rune.lowering.written import Loops
-from rune.ops.arithmetic import add, bitcast, cast, logical_and, shr, sub
+from rune.ops.arithmetic import add, bitcast, cast, logical_and, logical_not, shr, sub
 from rune.ops.family import broadcast
 from rune.ops.movement import slice_
 from rune.ops.reduction import reduce_sum
 from rune.ops.sorting import positions_like
-from rune.ops.sorting.keys import less, ordered, reversed_order, take_last, totally_ordered
+from rune.ops.sorting.keys import less, ordered, take_last, totally_ordered
 
 SHORT = 256  # the most elements of a row that are compared all with all
 
@@ -64,7 +64,7 @@ def _words_of(x: Value, tiling: Tiles) -> list[Word]:
 def largest(target: Target, x: Value, k: int) -> list[Value]:
     """Do `top_k` on the target; it compares every bit of a float."""
     tiling = tiles(target)
-    keys = [reversed_order(key) for key in totally_ordered(x)]
+    keys = [logical_not(key) for key in totally_ordered(x)]  # the complements are in the opposite order
     if _is_short(x):
         order = _order_of_short(keys)
     else:

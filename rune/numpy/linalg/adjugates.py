@@ -23,10 +23,10 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.control import cond, fori_loop
 from rune.core.interpreter import type_of
-from rune.core.types import Shape
 from rune.numpy.arguments import rank
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
+from rune.ops.family import stretch
 from rune.ops.linalg.direct import det, sign_of
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -41,7 +41,6 @@ from rune.ops.matrix_helpers import (
     part,
     permuted_rows,
     rows,
-    spread,
     swapped,
     upper_triangle,
 )
@@ -102,7 +101,7 @@ def adjugate(a: ArrayLike) -> Array:
     permutation_matrix = permuted_rows(eye(shape, dtype), order)
     below = ops.linalg.triangular_solve(factors, permutation_matrix, lower=True, unit_diagonal=True)
     sign = sign_of(pivots, dtype)
-    signed_inverse = ops.mul(ops.broadcast(sign, shape=shape, axes=tuple(range(len(shape) - 2))), below)
+    signed_inverse = ops.mul(stretch(sign, shape), below)
     return matmul(_adjugate_of_upper(upper_triangle(factors)), signed_inverse)
 
 
@@ -129,12 +128,7 @@ def _is_safe(a: Array) -> Array:
     half = number(float(np.sqrt(np.finfo(type_of(pivots).dtype).eps)), pivots)
     most = ops.reduce_max(pivots, axes=axes)
     is_safe = ops.gt(ops.reduce_min(pivots, axes=axes), ops.mul(half, most))
-    return _each(is_safe, type_of(a).shape)
-
-
-def _each(x: Array, shape: Shape) -> Array:
-    """One number per matrix, repeated for all of its elements."""
-    return ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
+    return stretch(is_safe, type_of(a).shape)
 
 
 def _trace(a: Array) -> Array:
@@ -143,7 +137,7 @@ def _trace(a: Array) -> Array:
 
 def _by_inverse(a: Array, adjugate: Array, da: Array) -> Array:
     inverse = inv(a)
-    along = ops.mul(_each(_trace(matmul(adjugate, da)), type_of(a).shape), inverse)
+    along = ops.mul(stretch(_trace(matmul(adjugate, da)), type_of(a).shape), inverse)
     return ops.sub(along, matmul(matmul(inverse, da), adjugate))
 
 
@@ -162,7 +156,7 @@ def _by_singular_values(a: Array, da: Array) -> Array:
     at = ops.reduce_sum(ops.mul(products, _columns_of(diagonal(e))), axes=(rank(a) - 1,))
     inner = ops.sub(from_diagonal(at), ops.mul(products, e))
     rotated_inner = matmul(matmul(adjoint(vh), inner), adjoint(u))
-    return ops.mul(_each(ops.mul(determinant(u), determinant(vh)), type_of(a).shape), rotated_inner)
+    return ops.mul(stretch(ops.mul(determinant(u), determinant(vh)), type_of(a).shape), rotated_inner)
 
 
 def _columns_of(d: Array) -> Array:
@@ -198,11 +192,11 @@ def _adjugate_of_upper(u: ArrayLike) -> Any:
         j = c.astype(j, dtypes.i32)  # the counter has 64 bits under x64
         before = ops.sub(j, np.int32(1))
         last = _picked(d, column, before)
-        between = ops.mul(between, _over_last(last, between))
+        between = ops.mul(between, stretch(last, type_of(between).shape))
         between = ops.select(ops.eq(column, before), number(1, u), between)
         weights = ops.mul(between, _column_of(u, j))
         new = ops.neg(matmul(g, c.expand_dims(weights, -1)))
-        column_entries = ops.select(_is_column(j, u), spread(new, type_of(u).shape), number(0, u))
+        column_entries = ops.select(_is_column(j, u), stretch(new, type_of(u).shape), number(0, u))
         return ops.add(g, column_entries), between
 
     start = (eye(type_of(u).shape, type_of(u).dtype), full(number(0, u), (*lead, n)))
@@ -215,10 +209,6 @@ def _picked(d: ArrayLike, column: ArrayLike, j: ArrayLike) -> Array:
     """Element j of the last axis. [*B, N] -> [*B]."""
     entries = ops.select(ops.eq(column, j), d, number(0, d))
     return ops.reduce_sum(entries, axes=(rank(d) - 1,))
-
-
-def _over_last(x: ArrayLike, like: ArrayLike) -> Array:
-    return ops.broadcast(x, shape=type_of(like).shape, axes=tuple(range(rank(like) - 1)))
 
 
 def _column_of(u: ArrayLike, j: ArrayLike) -> Array:

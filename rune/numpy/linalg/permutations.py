@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rune import dtypes, ops
 from rune.array import Array
 from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.dims import Size
+from rune.ops.family import stretch
 from rune.ops.matrix_helpers import keep
 from rune.typing import ArrayLike
 
@@ -23,15 +22,12 @@ def permutation_of_pivots(pivots: ArrayLike, rows: Size) -> Array:
     place = ops.iota(shape=shape, axis=axis, dtype=dtypes.i32)
     turn = ops.iota(shape=(*lead, count), axis=axis, dtype=dtypes.i32)
 
-    def over_rows(x: Array) -> Array:
-        return ops.broadcast(x, shape=shape, axes=tuple(range(axis)))
-
-    def at(where: Array, x: Array) -> Any:
-        return over_rows(ops.reduce_sum(keep(where, x), axes=(axis,)))
+    def at(where: Array, x: ArrayLike) -> Array:
+        return stretch(ops.reduce_sum(keep(where, x), axes=(axis,)), shape)
 
     def step(k: Array, order: Array) -> Array:
         k = ops.cast(k, dtypes.i32)  # the counter has 64 bits under x64
-        pivot = over_rows(ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,)))
+        pivot = at(ops.eq(turn, k), pivots)
         is_row, is_pivot_row = ops.eq(place, k), ops.eq(place, pivot)
         half = ops.select(is_pivot_row, at(is_row, order), order)
         return ops.select(is_row, at(is_pivot_row, order), half)

@@ -24,7 +24,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import add, div, eq, ge, gt, mul, ne, select, sub
-from rune.ops.family import broadcast
+from rune.ops.family import stretch
 from rune.ops.linalg.dense import dense, is_dense
 from rune.ops.linalg.lapack import cholesky_in_lapack
 from rune.ops.linalg.small import is_small, over_matrices
@@ -146,7 +146,7 @@ def _columns(a: Value, panel: Value, start: Value) -> Array:
         column = sub(window(panel, -1, j, 1), matmul(out, adjoint(pivot_row)))
         pivot = real_part(window(column, -2, diagonal_row, 1))
         root = as_dtype_of(sqrt(_positive(pivot)), column)
-        root = broadcast(root, shape=type_of(column).shape, axes=tuple(range(len(shape))))
+        root = stretch(root, type_of(column).shape)
         below = select(eq(row, diagonal_row), root, div(column, root))
         return [put(out, -1, j, keep(ge(row, diagonal_row), below))]
 
@@ -166,7 +166,7 @@ def or_all_nan(factor: Value) -> Any:
     if n == 0:
         return factor
     last = real_part(window(window(factor, -1, np.int32(_last(n)), 1), -2, np.int32(_last(n)), 1))
-    is_nan = broadcast(ne(last, last), shape=shape, axes=tuple(range(len(shape))))
+    is_nan = stretch(ne(last, last), shape)
     return select(is_nan, lower_triangle(full(nan_like(factor), shape)), factor)
 
 

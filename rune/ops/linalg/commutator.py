@@ -24,7 +24,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import add, div, gt, neg, sub
-from rune.ops.family import Batched, size_value
+from rune.ops.family import Batched, size_value, stretch
 from rune.ops.matrix_helpers import (
     batch_leading,
     keep,
@@ -33,7 +33,6 @@ from rune.ops.matrix_helpers import (
     require_matrices,
     require_square,
     rows,
-    spread,
     steps,
     swapped,
     upper_triangle,
@@ -89,7 +88,7 @@ def _expand(h: Value, c: Value, *, transposed: bool) -> Array:
         j = sub(size_value(n - 2, dtypes.i32), k) if transposed else k
         to = sub(j, np.int32(1)) if transposed else add(j, np.int32(1))
         row, column = (j, to) if transposed else (to, j)
-        pivot = spread(window(window(h, -2, row, 1), -1, column, 1), column_shape)
+        pivot = stretch(window(window(h, -2, row, 1), -1, column, 1), column_shape)
         commutator = sub(matmul(outer, window(out, -1, j, 1)), matmul(out, window(outer, -1, j, 1)))
         quotient = div(add(window(c, -1, j, 1), commutator), pivot)
         # Below the subdiagonal of column `to`, in whichever direction the columns are visited.

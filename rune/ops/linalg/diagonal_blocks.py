@@ -23,7 +23,7 @@ from rune.ops.arithmetic import abs as absolute
 from rune.ops.arithmetic import add, eq, gt, lt, mul, rem, select, sub
 from rune.ops.complex_numbers import complex, imag, real
 from rune.ops.creation import iota
-from rune.ops.family import reduce_sum, reshape
+from rune.ops.family import reduce_sum, reshape, stretch
 from rune.ops.matrix_helpers import (
     columns,
     corner,
@@ -39,7 +39,6 @@ from rune.ops.matrix_helpers import (
     put,
     rows,
     scaled_rows,
-    spread,
     steps,
     window,
     zeros,
@@ -61,7 +60,7 @@ def in_blocks(a: Value, b: Value, block: int, invert: Invert, unit: bool) -> Val
     if not unit:
         a, b = _within_range(a, b)
     row = rows(type_of(b).shape)
-    first = spread(first, type_of(b).shape)
+    first = stretch(first, type_of(b).shape)
     solution, reciprocals = _finite_solution(a, keep(lt(row, first), b), block, invert)
     quotients = add(solution, scaled_rows(reciprocals, b))
     return select(lt(row, first), solution, select(eq(row, first), quotients, nan_like(b)))

@@ -32,7 +32,7 @@ from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.ops.arithmetic import add, div, eq, gt, logical_and, lt, mul, select, sub
 from rune.ops.complex_numbers import real_dtype
-from rune.ops.family import broadcast, reduce_sum
+from rune.ops.family import broadcast, reduce_sum, stretch
 from rune.ops.linalg import jacobi
 from rune.ops.linalg.jax_forms import EIGH_NAMES, eigh_form
 from rune.ops.linalg.lapack import routine
@@ -96,7 +96,7 @@ def _expand(a: Value, *, lower: bool, vectors: bool) -> list[Array]:
     shape = type_of(a).shape
     full = hermitian(a, lower)
     scale = jacobi.unit_scale(full)
-    matrix = div(full, as_dtype_of(jacobi.over_matrices(scale, shape), a))
+    matrix = div(full, as_dtype_of(stretch(scale, shape), a))
     work, basis = _diagonalised(matrix, vectors)
     eigenvalues = real_part(diagonal(work))
     order = jacobi.ascending(eigenvalues)

@@ -28,7 +28,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import add, div, gt, mul, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex
-from rune.ops.family import reshape
+from rune.ops.family import reshape, stretch
 from rune.ops.linalg.closed_form import reflections_jvp
 from rune.ops.linalg.commutator import hessenberg_commutator, times_column
 from rune.ops.linalg.householder import reflection
@@ -48,7 +48,6 @@ from rune.ops.matrix_helpers import (
     real_part,
     require_matrices,
     require_square,
-    spread,
     steps,
     upper_triangle,
     window,
@@ -123,10 +122,10 @@ def expanded(a: Value) -> list[Value]:
         v, tau, reflectors = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
         shape = type_of(work).shape
         inner = matmul(adjoint(v), work)
-        rows_change = _outer(v, mul(spread(conjugate(tau), type_of(inner).shape), inner), shape)
+        rows_change = _outer(v, mul(stretch(conjugate(tau), type_of(inner).shape), inner), shape)
         work = select(gt(columns(shape), k), sub(work, rows_change), work)
         across = matmul(work, v)
-        across = mul(spread(tau, type_of(across).shape), across)
+        across = mul(stretch(tau, type_of(across).shape), across)
         work = sub(work, _outer(across, adjoint(v), shape))
         return [put(work, -1, k, reflectors), put(taus, -2, k, tau)]
 
@@ -135,7 +134,7 @@ def expanded(a: Value) -> list[Value]:
 
 
 def _outer(column: Value, row: Value, shape: Shape) -> Value:
-    return mul(spread(column, shape), spread(row, shape))
+    return mul(stretch(column, shape), stretch(row, shape))
 
 
 # --- derivative -------------------------------------------------------------------------------

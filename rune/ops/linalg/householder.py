@@ -21,7 +21,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, div, eq, ge, gt, le, logical_and, lt, max, min, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
-from rune.ops.family import reduce_sum, reshape, size_value
+from rune.ops.family import reduce_sum, reshape, size_value, stretch
 from rune.ops.linalg.dense import dense, is_dense
 from rune.ops.linalg.small import is_small
 from rune.ops.matrix_helpers import (
@@ -44,7 +44,6 @@ from rune.ops.matrix_helpers import (
     put,
     real_part,
     rows,
-    spread,
     steps,
     window,
     zeros,
@@ -117,11 +116,11 @@ def _applied_on_the_right(work: Value, reflectors: Value, taus: Value, start: Va
     """
     shape = type_of(work).shape
     first = first_not_finite(taus)
-    taus = keep(lt(rows(type_of(taus).shape), spread(first, type_of(taus).shape)), taus)
+    taus = keep(lt(rows(type_of(taus).shape), stretch(first, type_of(taus).shape)), taus)
     v = unit_vectors(_before(first, reflectors), start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
     row, size = rows(shape), size_value(block, dtypes.i32)
-    is_nan = logical_and(spread(lt(first, size), shape), ge(row, spread(add(first, start), shape)))
+    is_nan = logical_and(stretch(lt(first, size), shape), ge(row, stretch(add(first, start), shape)))
     reflected = select(is_nan, nan_like(work), sub(work, matmul(v, inner)))
     is_right = logical_and(ge(columns(shape), add(start, size)), ge(row, start))
     return select(is_right, reflected, work)
@@ -136,8 +135,8 @@ def _panel(a: Value, start: Value, count: Size) -> list[Array]:
         pivot = add(start, k)
         v, tau, reflectors = reflection(window(work, -1, k, 1), pivot)
         inner = matmul(adjoint(v), work)
-        coefficients = mul(spread(conjugate(tau), type_of(inner).shape), inner)
-        change = mul(spread(v, shape), spread(coefficients, shape))
+        coefficients = mul(stretch(conjugate(tau), type_of(inner).shape), inner)
+        change = mul(stretch(v, shape), stretch(coefficients, shape))
         # Rows above the pivot are left alone: 0 times a reflection that is not finite is NaN.
         is_reflected = logical_and(gt(column, k), ge(row, pivot))
         work = select(is_reflected, sub(work, change), work)
@@ -162,14 +161,14 @@ def reflection(x: Value, start: Value) -> tuple[Array, Array, Array]:
     greatest = select(is_finite, greatest, number(least, greatest))
     greatest = reshape(greatest, shape=(*shape[:last], 1, 1))
     inverse = as_dtype_of(in_memory(div(number(1, greatest), greatest)), x)
-    greatest, unit = as_dtype_of(greatest, x), mul(x, spread(inverse, shape))
+    greatest, unit = as_dtype_of(greatest, x), mul(x, stretch(inverse, shape))
     head, tail = _summed(keep(eq(row, start), unit), last), keep(gt(row, start), unit)
     # Stored, since every element of the column would compute them again.
     scalars = _scalars(head, _summed(_squares(tail), last))
     tau, beta, scale = (in_memory(x) for x in scalars)
-    below = mul(tail, spread(scale, shape))
+    below = mul(tail, stretch(scale, shape))
     v = select(eq(row, start), number(1, x), below)
-    beta = spread(mul(beta, greatest), shape)
+    beta = stretch(mul(beta, greatest), shape)
     return v, tau, select(gt(row, start), below, select(eq(row, start), beta, x))
 
 
@@ -223,7 +222,7 @@ def triangular_factor(v: Value, taus: Value) -> Array:
     row = rows((*shape[:-1], 1))
 
     def step(k: Value, t: Value) -> list[Array]:
-        tau = spread(window(taus, -2, k, 1), (*shape[:-1], 1))
+        tau = stretch(window(taus, -2, k, 1), (*shape[:-1], 1))
         before = keep(lt(row, k), window(gram, -1, k, 1))
         column = neg(mul(tau, matmul(t, before)))
         return [put(t, -1, k, select(eq(row, k), tau, column))]
@@ -249,14 +248,14 @@ def product(reflectors: Value, taus: Value, width: Size) -> Array:
     q = dense_product(finite[0], reshape(finite[1], shape=(*lead, count)), width=width, parts=1)
     shape = type_of(q).shape
     is_bad = lt(first, size_value(count, dtypes.i32))
-    is_spoilt = logical_and(spread(is_bad, shape), ge(columns(shape), spread(first, shape)))
+    is_spoilt = logical_and(stretch(is_bad, shape), ge(columns(shape), stretch(first, shape)))
     return select(is_spoilt, nan_like(q), q)
 
 
 def _before(first: Value, x: Value) -> Array:
     """The columns of x before column `first`, and zeros."""
     shape = type_of(x).shape
-    return keep(lt(columns(shape), spread(first, shape)), x)
+    return keep(lt(columns(shape), stretch(first, shape)), x)
 
 
 def _product_by_loops(reflectors: Value, taus: Value, *, width: Size) -> Array:

@@ -40,7 +40,7 @@ from rune.ops.arithmetic import (
     sub,
 )
 from rune.ops.creation import iota
-from rune.ops.family import broadcast, reduce_sum, reshape, size_value
+from rune.ops.family import broadcast, reduce_sum, reshape, size_value, stretch
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather
 from rune.ops.matrix_helpers import (
@@ -180,11 +180,6 @@ def unit_scale(a: Value) -> Array:
     return select(eq(greatest, number(0, greatest)), number(1, greatest), greatest)
 
 
-def over_matrices(x: Value, shape: Shape) -> Array:
-    """One number for each matrix, at all of its elements. Shapes: [*B] -> [*B, M, N]."""
-    return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
-
-
 def ascending(w: Value) -> Array:
     """The positions of the elements in ascending order, ties in their present order; i32[*B, N].
 
@@ -193,7 +188,7 @@ def ascending(w: Value) -> Array:
     """
     *lead, n = type_of(w).shape
     shape = (*lead, n, n)
-    value = broadcast(w, shape=shape, axes=tuple(range(len(shape) - 1)))
+    value = stretch(w, shape)
     other = broadcast(w, shape=shape, axes=(*range(len(lead)), len(lead) + 1))
     row, column = rows(shape), columns(shape)
     tie = logical_and(logical_not(lt(value, other)), lt(column, row))
@@ -205,7 +200,7 @@ def ascending(w: Value) -> Array:
 def in_order(w: Value, order: Value) -> Array:
     """The elements at these positions. Shapes: [*B, N], i32[*B, N] -> [*B, N]."""
     shape = type_of(w).shape
-    column = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
+    column = permuted_rows(stretch(w, (*shape, 1)), order)
     return reduce_sum(column, axes=(len(shape),))
 
 

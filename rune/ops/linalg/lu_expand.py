@@ -20,7 +20,7 @@ from rune.ops.arithmetic import abs as absolute
 from rune.ops.arithmetic import add, div, eq, ge, gt, logical_and, logical_or, mul, ne, select, sub
 from rune.ops.complex_numbers import imag, real
 from rune.ops.creation import iota
-from rune.ops.family import fit, reduce_sum, reshape
+from rune.ops.family import fit, reduce_sum, reshape, stretch
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     columns,
@@ -39,7 +39,6 @@ from rune.ops.matrix_helpers import (
     put,
     rows,
     smaller,
-    spread,
     steps,
     window,
 )
@@ -92,10 +91,10 @@ def _eliminated(a: Value, start: Value, count: Size) -> list[Array]:
         pivot = window(top, -1, k, 1)
         safe = select(eq(pivot, number(0, pivot)), number(1, pivot), pivot)
         below = logical_and(gt(row, top_row), eq(column, k))
-        work = select(below, div(work, spread(safe, shape)), work)
+        work = select(below, div(work, stretch(safe, shape)), work)
         # Selected, not multiplied by zeros: these would make NaN beside elements that are not
         # finite.
-        change = mul(spread(window(work, -1, k, 1), shape), spread(top, shape))
+        change = mul(stretch(window(work, -1, k, 1), shape), stretch(top, shape))
         work = select(logical_and(gt(row, top_row), gt(column, k)), sub(work, change), work)
         return [work, put(pivots, -2, k, pivot_row), order]
 
@@ -116,12 +115,12 @@ def _exchanged(x: Value, start: Value, pivot: Value) -> Array:
     """Rows `start` and `pivot` exchanged; each lane has its own pivot."""
     shape = type_of(x).shape
     row = rows(shape)
-    is_chosen = eq(row, spread(pivot, shape))
+    is_chosen = eq(row, stretch(pivot, shape))
     first = window(x, -2, start, 1)
     second = reduce_sum(keep(is_chosen, x), axes=(len(shape) - 2,))
     second = reshape(second, shape=type_of(first).shape)
-    half = select(is_chosen, spread(first, shape), x)
-    return select(eq(row, start), spread(second, shape), half)
+    half = select(is_chosen, stretch(first, shape), x)
+    return select(eq(row, start), stretch(second, shape), half)
 
 
 # --- blocks -----------------------------------------------------------------------------------

@@ -29,10 +29,10 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import div, eq, ge, gt, mul, select, sub
 from rune.ops.creation import iota
-from rune.ops.family import broadcast, reduce_sum, reshape
+from rune.ops.family import reduce_sum, reshape, stretch
 from rune.ops.linalg.hessenberg import reflector
 from rune.ops.linalg.householder import reflection
-from rune.ops.linalg.jacobi import over_matrices, squared_column_lengths, unit_scale
+from rune.ops.linalg.jacobi import squared_column_lengths, unit_scale
 from rune.ops.linalg.qr import householder_product, reflected_jvp
 from rune.ops.linalg.small import fits_cache
 from rune.ops.matrix_helpers import (
@@ -52,7 +52,6 @@ from rune.ops.matrix_helpers import (
     require_matrices,
     rows,
     smaller,
-    spread,
     steps,
     swapped,
     upper_triangle,
@@ -113,7 +112,7 @@ def _expand(a: Value) -> list[Array]:
     shape = type_of(a).shape
     *lead, m, n = shape
     count, column, row = smaller(m, n), columns(shape), rows(shape)
-    scale = as_dtype_of(over_matrices(unit_scale(a), shape), a)
+    scale = as_dtype_of(stretch(unit_scale(a), shape), a)
 
     def step(k: Value, work: Value, taus: Value, order: Value) -> list[Array]:
         lengths = squared_column_lengths(keep(ge(row, k), div(work, scale)))
@@ -123,8 +122,8 @@ def _expand(a: Value) -> list[Array]:
         work, order = _exchanged(work, k, pivot), _exchanged(order, k, pivot)
         v, tau, reflectors = reflection(window(work, -1, k, 1), k)
         inner = matmul(adjoint(v), work)
-        inner = mul(spread(conjugate(tau), type_of(inner).shape), inner)
-        change = mul(spread(v, shape), spread(inner, shape))
+        inner = mul(stretch(conjugate(tau), type_of(inner).shape), inner)
+        change = mul(stretch(v, shape), stretch(inner, shape))
         work = select(gt(column, k), sub(work, change), work)
         return [put(work, -1, k, reflectors), put(taus, -2, k, tau), order]
 
@@ -138,10 +137,10 @@ def _exchanged(a: Value, k: Value, pivot: Value) -> Array:
     """Columns k and `pivot` exchanged. Shapes: [*B, M, N], i32[], i32[*B]."""
     shape, last = type_of(a).shape, type_of(a).ndim - 1
     column = columns(shape)
-    is_chosen = eq(column, broadcast(pivot, shape=shape, axes=tuple(range(last - 1))))
+    is_chosen = eq(column, stretch(pivot, shape))
     other = reshape(reduce_sum(keep(is_chosen, a), axes=(last,)), shape=(*shape[:-1], 1))
-    first = spread(window(a, -1, k, 1), shape)
-    return select(eq(column, k), spread(other, shape), select(is_chosen, first, a))
+    first = stretch(window(a, -1, k, 1), shape)
+    return select(eq(column, k), stretch(other, shape), select(is_chosen, first, a))
 
 
 def reflected(reflectors: Value, taus: Value, *, full_matrices: bool) -> tuple[Array, Array]:

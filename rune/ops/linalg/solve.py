@@ -23,7 +23,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import DtypeError
 from rune.ops.arithmetic import eq, neg, select
-from rune.ops.family import Batched, broadcast, reduce_sum, reshape
+from rune.ops.family import Batched, reduce_sum, reshape, stretch
 from rune.ops.linalg.small import is_small
 from rune.ops.linalg.triangular import require_right_side, right_side_rows, solve_in_numpy, triangular_solve
 from rune.ops.matrix_helpers import (
@@ -106,7 +106,7 @@ def _permuted_back(x: Value, order: Value) -> Any:
         rows_of_x = [_chosen(rows, _place(numbers, i)) for i in range(len(rows))]
         return concatenate(*rows_of_x, axis=type_of(x).ndim - 2)
     pairs = (*shape, shape[-1])
-    at = eq(broadcast(order, shape=pairs, axes=tuple(range(len(shape)))), columns(pairs))
+    at = eq(stretch(order, pairs), columns(pairs))
     return permuted_rows(x, reduce_sum(keep(at, row_numbers(pairs)), axes=(len(shape) - 1,)))
 
 
@@ -131,8 +131,7 @@ def _place(numbers: Sequence[Value], i: int) -> Value:
 
 def _chosen(rows: list[Array], number: Value) -> Array:
     """Row `number`, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
-    shape = type_of(rows[0]).shape
-    number = broadcast(number, shape=shape, axes=tuple(range(type_of(number).ndim)))
+    number = stretch(number, type_of(rows[0]).shape)
     row_of_number = rows[0]
     for k, row in enumerate(rows[1:], 1):
         row_of_number = select(eq(number, np.int32(k)), row, row_of_number)

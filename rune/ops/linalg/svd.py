@@ -34,7 +34,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, div, eq, mul, neg, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex, real_dtype
-from rune.ops.family import broadcast, reduce_sum
+from rune.ops.family import reduce_sum, stretch
 from rune.ops.linalg import jacobi
 from rune.ops.linalg.dense import MOST_ROWS
 from rune.ops.linalg.eigh import in_rows_and_columns, inverse_gaps
@@ -113,11 +113,10 @@ def _tall(a: Value, full_matrices: bool, vectors: bool) -> list[Array]:
     shape = type_of(a).shape
     m, n = shape[-2:]
     scale = jacobi.unit_scale(a)
-    q, r = qr(div(a, as_dtype_of(jacobi.over_matrices(scale, shape), a)), full_matrices=full_matrices and vectors)
+    q, r = qr(div(a, as_dtype_of(stretch(scale, shape), a)), full_matrices=full_matrices and vectors)
     factors = square_svd(corner(r, n, n), full_matrices=False, vectors=vectors)
     values = factors[1] if vectors else factors[0]
-    scale = broadcast(scale, shape=type_of(values).shape, axes=tuple(range(len(shape) - 2)))
-    values = mul(values, scale)
+    values = mul(values, stretch(scale, type_of(values).shape))
     if not vectors:
         return [values]
     u = matmul(part(q, -1, 0, n), factors[0])

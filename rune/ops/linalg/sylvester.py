@@ -34,7 +34,7 @@ from rune.errors import ShapeError
 from rune.ops.arithmetic import add, cast, div, eq, gt, logical_and, logical_not, mul, ne, neg, select, sub
 from rune.ops.complex_numbers import complex_dtype
 from rune.ops.creation import stop_gradient
-from rune.ops.family import Batched, broadcast, reduce_sum, size_value, types_text
+from rune.ops.family import Batched, reduce_sum, size_value, stretch, types_text
 from rune.ops.matrix_helpers import (
     adjoint,
     batch_leading,
@@ -196,7 +196,7 @@ def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> V
         right_side = sub(diagonal(window(c_by_columns, -2, t, m)), add(from_a, from_b))
         entries = div(right_side, add(diagonal_of_a, _row_sums(window(others, -2, t, m))))
         is_on_diagonal = eq(columns(shape), add(rows(shape), sub(t, size_of(m - 1))))
-        return [select(is_on_diagonal, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
+        return [select(is_on_diagonal, stretch(entries, shape), x)]
 
     (solution,) = steps(limit - first, step, zeros(c))
     return solution
@@ -301,7 +301,7 @@ def _root_expand(t: Value) -> Value:
         no_root = select(eq(right_side, number(0, right_side)), right_side, nan_like(right_side))
         entries = select(nothing, no_root, entries)
         is_on_diagonal = eq(columns(shape), add(rows(shape), d))
-        return [select(is_on_diagonal, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), r)]
+        return [select(is_on_diagonal, stretch(entries, shape), r)]
 
     (root,) = steps(n - 1, step, from_diagonal(roots))
     return root

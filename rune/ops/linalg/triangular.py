@@ -32,7 +32,7 @@ from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import div, mul, neg, sub
 from rune.ops.complex_scalars import quotient
-from rune.ops.family import Batched, broadcast
+from rune.ops.family import Batched, stretch
 from rune.ops.linalg.dense import dense
 from rune.ops.linalg.diagonal_blocks import in_blocks
 from rune.ops.linalg.jax_forms import TRIANGULAR_NAMES, triangular_form
@@ -49,7 +49,6 @@ from rune.ops.matrix_helpers import (
     put,
     require_matrices,
     require_square,
-    spread,
     steps,
     swapped,
     upper_triangle,
@@ -189,7 +188,7 @@ def _by_rows(a: Value, b: Value, unit: bool) -> Array:
         solution = sub(window(b, -2, i, 1), matmul(window(below, -2, i, 1), out))
         if not unit:
             pivot = window(window(a, -2, i, 1), -1, i, 1)
-            solution = div(solution, spread(pivot, type_of(solution).shape))
+            solution = div(solution, stretch(pivot, type_of(solution).shape))
         return [put(out, -2, i, solution)]
 
     (out,) = steps(type_of(a).shape[-1], step, zeros(b))
@@ -218,17 +217,12 @@ def right_side_rows(b: Value) -> list[Array]:
 
 def times_row(x: Value, row: Value) -> Array:
     """An element times a row. Shapes: [*B], [*B, 1, K] -> [*B, 1, K]."""
-    return mul(_beside(x, row), row)
+    return mul(stretch(x, type_of(row).shape), row)
 
 
 def over_row(row: Value, x: Value) -> Array:
     """A row divided by an element."""
-    return div(row, _beside(x, row))
-
-
-def _beside(x: Value, row: Value) -> Array:
-    shape = type_of(row).shape
-    return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
+    return div(row, stretch(x, type_of(row).shape))
 
 
 def _call(a: ArrayType, b: ArrayType, *, lower: bool, unit_diagonal: bool) -> dict[str, Size]:

@@ -25,10 +25,10 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, div, le, mul, neg, select, sub
-from rune.ops.family import Batched, broadcast, reshape, same_dtype, types_text
+from rune.ops.family import Batched, reshape, same_dtype, stretch, types_text
 from rune.ops.linalg.lu_expand import size
 from rune.ops.linalg.lu_numpy import size as size_in_numpy
-from rune.ops.matrix_helpers import batch_leading, number, part, require_matrices, zeros
+from rune.ops.matrix_helpers import batch_leading, number, part, require_matrices, scaled_rows, zeros
 from rune.ops.movement import concatenate, move_axis, pad
 from rune.ops.repeat import repeat_rows
 
@@ -135,7 +135,7 @@ def _expand(lower: Value, main: Value, upper: Value, b: Value) -> Value:
     rows = [move_axis(x, first, 0) for x in (lower, main, upper, b)]
     start = [_row(x, 0) for x in rows[1:]]
     (pivot, _, side), reduced_rows = repeat_rows(_eliminate, start, [part(x, 0, 1, n) for x in rows])
-    last = div(side, _beside(pivot, side))
+    last = div(side, stretch(pivot, type_of(side).shape))
     _, solution = repeat_rows(_substitute, [last, zeros(last)], reduced_rows, reverse=True)
     last = reshape(last, shape=(1, *type_of(last).shape))
     return move_axis(concatenate(*solution, last, axis=0), 0, first)
@@ -153,25 +153,19 @@ def _eliminate(pending: Sequence[Value], row: Sequence[Value]) -> tuple[list[Val
     above = [pivot, right, zeros(pivot)]
     pivots = [select(keeps, p, q) for p, q in zip(above, below, strict=True)]
     row_below = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
-    both = _beside(keeps, side)
+    both = stretch(keeps, type_of(side).shape)
     first, second = select(both, side, next_side), select(both, next_side, side)
     factor = div(row_below[0], pivots[0])
     pivot, right = (sub(row_below[k], mul(factor, pivots[k])) for k in (1, 2))
-    side = sub(second, mul(_beside(factor, side), first))
+    side = sub(second, scaled_rows(factor, first))
     return [pivot, right, side], [*pivots, first]
 
 
 def _substitute(known: Sequence[Value], row: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     (one, two), (pivot, right, second, side) = known, row
-    right_side = sub(sub(side, mul(_beside(right, one), one)), mul(_beside(second, two), two))
-    solution = div(right_side, _beside(pivot, right_side))
+    right_side = sub(sub(side, scaled_rows(right, one)), scaled_rows(second, two))
+    solution = div(right_side, stretch(pivot, type_of(right_side).shape))
     return [solution, one], [solution]
-
-
-def _beside(x: Value, side: Value) -> Array:
-    """One number for each lane, along its row of right-hand sides. [*B] -> [*B, K]"""
-    shape = type_of(side).shape
-    return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 1)))
 
 
 # --- derivative -------------------------------------------------------------------------------
@@ -182,14 +176,9 @@ def _jvp(tangents: Sequence[Value], primals: Sequence[Value], x: Value) -> Value
     change = tangents[3]
     for offset, tangent in zip((-1, 0, 1), tangents, strict=False):
         if tangent is not None:
-            from_diagonal = neg(mul(_columns(tangent, x), _shifted(x, offset, -2)))
+            from_diagonal = neg(scaled_rows(tangent, _shifted(x, offset, -2)))
             change = from_diagonal if change is None else add(change, from_diagonal)
     return tridiagonal_solve(*diagonals, change)
-
-
-def _columns(diagonal: Value, x: Value) -> Value:
-    shape = type_of(x).shape
-    return broadcast(diagonal, shape=shape, axes=tuple(range(len(shape) - 1)))
 
 
 def _shifted(x: Value, offset: int, axis: int) -> Value:

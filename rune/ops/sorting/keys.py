@@ -15,19 +15,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.values import Operand, Value
-from rune.ops.arithmetic import (
-    bitcast,
-    cast,
-    eq,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    lt,
-    ne,
-    select,
-    zero_like,
-)
+from rune.ops.arithmetic import bitcast, cast, eq, logical_and, logical_or, logical_xor, lt, ne, select, zero_like
 from rune.ops.complex_numbers import imag, real
 from rune.ops.family import reshape
 from rune.ops.index_dims import IndexDims
@@ -80,11 +68,6 @@ def totally_ordered(key: Value) -> Sequence[Value]:
     wide = dtype == dtypes.f64
     number = cast(key, dtypes.f64 if wide else dtypes.f32)
     return [_signed_order(bitcast(number, dtype=dtypes.i64 if wide else dtypes.i32))]
-
-
-def reversed_order(key: Value) -> Value:
-    """An integer key for the opposite order."""
-    return logical_not(key)
 
 
 def less(a: Sequence[Value], b: Sequence[Value]) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune import control, tree
 from rune.array import Array
+from rune.core.lists import merge, omit, pick
 from rune.errors import ArgumentError
 from rune.optim.deprecated.clipping import beside_params
 from rune.optim.deprecated.states import ExtraArgsOptimizer, Optimizer, no_steps, with_extra_args_support
@@ -84,17 +85,16 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
     def selected(values: Tree) -> list[object] | None:
         if values is None:
             return None
-        flags = chosen(values)
-        return [x for x, flag in zip(tree.leaves(values), flags, strict=True) if flag]
+        return pick(tree.leaves(values), chosen(values))
 
     def init(params: Tree) -> Tree:
         return willing.init(selected(params))
 
     def update(grads: Tree, state: Tree, params: Tree = None, **extra: object) -> tuple[Tree, Tree]:
         inner_updates, state = willing.update(selected(grads), state, selected(params), **extra)
-        following = iter(inner_updates)
         leaves, treedef = tree.flatten(grads)
-        updates = [next(following) if flag else x for x, flag in zip(leaves, chosen(grads), strict=True)]
+        flags = chosen(grads)
+        updates = merge(flags, inner_updates, omit(leaves, flags))
         return tree.unflatten(treedef, updates), state
 
     return ExtraArgsOptimizer(init, update)

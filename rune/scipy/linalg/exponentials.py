@@ -20,7 +20,7 @@ from rune.errors import ArgumentError
 from rune.numpy.linalg import solve
 from rune.numpy.linalg.arguments import computing, same_batch, square
 from rune.ops.complex_numbers import complex, imag, is_complex, real, real_dtype
-from rune.ops.linalg.jacobi import over_matrices
+from rune.ops.family import stretch
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import eye, matmul, nan_like, number, upper_triangle, zeros
 from rune.scipy.sequences import from_sequences
@@ -61,14 +61,14 @@ def _expm(x: Array, upper: bool = False, max_squarings: int = 16) -> Array:
     count = _squarings(x, limit)
     squarings = ops.min(count, np.int32(min(max_squarings, 30)))
     scale = ops.cast(ops.shl(ops.fit(np.int32(1), type_of(squarings).shape), squarings), type_of(x).dtype)
-    power = _approximant(ops.div(x, over_matrices(scale, shape)), degree, upper)
+    power = _approximant(ops.div(x, stretch(scale, shape)), degree, upper)
 
     def squared(i: Array, y: Array) -> Array:
-        return ops.select(over_matrices(ops.lt(i, squarings), shape), matmul(y, y), y)
+        return ops.select(stretch(ops.lt(i, squarings), shape), matmul(y, y), y)
 
     most = ops.reduce_max(squarings, axes=tuple(range(len(shape) - 2)))
     power = fori_loop(0, most, squared, power)
-    too_many = over_matrices(ops.gt(count, np.int32(max_squarings)), shape)
+    too_many = stretch(ops.gt(count, np.int32(max_squarings)), shape)
     return ops.select(too_many, nan_like(power), power)
 
 

@@ -22,8 +22,7 @@ from rune.errors import ArgumentError
 from rune.numpy.linalg import inv, matrix_power, solve
 from rune.numpy.linalg.arguments import computing, square
 from rune.ops.complex_numbers import complex_dtype, is_complex
-from rune.ops.family import broadcast
-from rune.ops.linalg.jacobi import over_matrices
+from rune.ops.family import broadcast, stretch
 from rune.ops.linalg.schur import complex_schur
 from rune.ops.linalg.sylvester import sylvester, triangular_sqrt
 from rune.ops.matrix_helpers import (
@@ -143,7 +142,7 @@ def _logm(a: Array) -> Array:
     def rooted(state: tuple[Array, Array]) -> tuple[Array, Array]:
         x, count = state
         is_near_one = near_one(x)
-        is_done = over_matrices(is_near_one, shape)
+        is_done = stretch(is_near_one, shape)
         safe = ops.select(is_done, eye(shape, type_of(x).dtype), x)
         new_count = ops.add(count, ops.select(is_near_one, np.int32(0), np.int32(1)))
         return ops.select(is_done, x, _sqrtm(safe)), new_count
@@ -152,7 +151,7 @@ def _logm(a: Array) -> Array:
     x, count = while_loop(more, rooted, start)
     real = np.dtype(np.float32 if type_of(a).dtype == dtypes.c64 else np.float64)
     factor = ops.cast(ops.exp2(ops.cast(count, real)), type_of(a).dtype)
-    return ops.mul(over_matrices(factor, shape), _log_near_one(x))
+    return ops.mul(stretch(factor, shape), _log_near_one(x))
 
 
 def _log_near_one(x: Array) -> Array:

@@ -15,6 +15,7 @@ from rune.array import Array
 from rune.core import axes
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
+from rune.core.memo import per_program
 from rune.core.primitive import Collective, Primitive, Rule
 from rune.core.program import Program
 from rune.core.staging import stage
@@ -24,7 +25,6 @@ from rune.errors import MissingRule
 from rune.ops import convert, iota
 from rune.ops.movement import repeat_lane
 from rune.transforms.batching.across import numbers, over_lanes_of_devices
-from rune.transforms.programs.memo import per_program
 from rune.transforms.tracers import ValueTracer
 
 

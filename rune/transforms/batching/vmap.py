@@ -7,7 +7,7 @@ without lanes stays unbatched, so values that do not depend on the lane are comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 from rune import dtypes, effects, tree
 from rune.core import axes
 from rune.core.interpreter import current, type_of
+from rune.core.lists import Flags, merge, omit, pick
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError
@@ -94,10 +95,8 @@ def _beside_references(
     last values of all lanes are results, placed along the same axes as the references.
     """
     (boxes, named_boxes), refs = references.boxed("vmap", (args, dict(kwargs)))
-    leaf_axes = _spread_axes(in_axes, tuple(args), kwargs)
-    ref_axes = [
-        a for x, a in zip(tree.leaves((args, dict(kwargs))), leaf_axes, strict=True) if isinstance(x, references.Ref)
-    ]
+    is_ref = (isinstance(x, references.Ref) for x in tree.leaves((args, dict(kwargs))))
+    ref_axes = pick(_axes_of_leaves(in_axes, tuple(args), kwargs), is_ref)
 
     def pure(*inner: object, **named_inner: object) -> tuple[R, list[Value]]:
         (inner, named_inner), inside = references.unboxed((inner, named_inner))
@@ -115,40 +114,38 @@ def _beside_references(
 class Lanes:
     """The arguments of a batched function: their arrays, and the axis of lanes of each.
 
-    objects: leaves other than arrays, and NumPy arrays without lanes, by number: the same for all
-             lanes
-    voids:   which of the arrays stand for float0, which has only a shape.
+    is_array: which leaves of the arguments are these arrays
+    objects:  the other leaves, the same for all lanes; NumPy arrays without lanes are among them
+    voids:    which of the arrays stand for float0, which has only a shape
     """
 
     leaves: Sequence[Value]
     treedef: tree.TreeDef
     axes: Sequence[int | None]
     size: Size
-    objects: Mapping[int, object]
-    voids: frozenset[int]
+    is_array: Flags
+    objects: Sequence[object]
+    voids: Flags
 
     def arguments(self, values: Sequence[Value]) -> tuple[tuple[object, ...], dict[str, object]]:
         """The arguments with other arrays."""
-        following = iter(_with_voids(values, self.voids))
-        leaves = [self.objects[i] if i in self.objects else next(following) for i in range(self.treedef.num_leaves)]
-        return tree.unflatten(self.treedef, leaves)
+        arrays: Iterable[object] = _with_voids(values, self.voids)
+        return tree.unflatten(self.treedef, merge(self.is_array, arrays, self.objects))
 
 
 def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, object], axis_size: Size | None) -> Lanes:
     """The lanes of these arguments. Errors: as for `vmap`."""
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
-    leaf_axes = _spread_axes(in_axes, tuple(args), kwargs)
-    objects = {i: x for i, (x, a) in enumerate(zip(leaves, leaf_axes, strict=True)) if a is None and _is_passed_on(x)}
+    leaf_axes = _axes_of_leaves(in_axes, tuple(args), kwargs)
+    is_array = tuple(a is not None or not _is_passed_on(x) for x, a in zip(leaves, leaf_axes, strict=True))
     # An object without lanes reaches the function unchanged; meanwhile a number takes its place,
     # since array_leaves refuses objects.
-    stand_ins = [0.0 if i in objects else x for i, x in enumerate(leaves)] if objects else leaves
-    stand_ins, voids = _without_voids(stand_ins)
-    values = [x for i, x in enumerate(array_leaves("vmap", stand_ins, treedef)) if i not in objects]
-    # The numbers of voids count leaves; from here on they count arrays.
-    voids = frozenset(i - sum(k < i for k in objects) for i in voids)
-    leaf_axes = [a for i, a in enumerate(leaf_axes) if i not in objects]
-    lane_axes = [_checked_axis(x, a) for x, a in zip(values, leaf_axes, strict=True)]
-    return Lanes(values, treedef, lane_axes, _batch_size(values, lane_axes, axis_size), objects, voids)
+    stand_ins = [x if is_one else 0.0 for x, is_one in zip(leaves, is_array, strict=True)]
+    values = pick(array_leaves("vmap", _without_voids(stand_ins), treedef), is_array)
+    lane_axes = list(map(_checked_axis, values, pick(leaf_axes, is_array)))
+    size = _batch_size(values, lane_axes, axis_size)
+    voids = tuple(map(is_float0, pick(leaves, is_array)))
+    return Lanes(values, treedef, lane_axes, size, is_array, omit(leaves, is_array), voids)
 
 
 def _is_passed_on(leaf: object) -> bool:
@@ -156,19 +153,14 @@ def _is_passed_on(leaf: object) -> bool:
     return is_object(leaf) or isinstance(leaf, np.ndarray | np.generic)
 
 
-def _without_voids(leaves: Sequence[Value]) -> tuple[Sequence[Value], frozenset[int]]:
-    """The leaves, with bools in place of float0, which has no bytes; and their positions."""
-    voids = frozenset(i for i, x in enumerate(leaves) if is_float0(x))
-    return [np.zeros(x.shape, bool) if is_float0(x) else x for x in leaves] if voids else leaves, voids
+def _without_voids(leaves: Sequence[Value]) -> list[Value]:
+    """The leaves, with bools in place of float0, which has no bytes."""
+    return [np.zeros(x.shape, bool) if is_float0(x) else x for x in leaves]
 
 
-def _with_voids(values: Sequence[Value], voids: frozenset[int]) -> Sequence[Value]:
-    """The values with float0 again."""
-    return (
-        [np.zeros(type_of(x).shape, dtypes.float0) if i in voids else x for i, x in enumerate(values)]
-        if voids
-        else values
-    )
+def _with_voids(values: Sequence[Value], voids: Flags) -> list[Value]:
+    """The values, with float0 again where it was."""
+    return [np.zeros(type_of(x).shape, dtypes.float0) if v else x for x, v in zip(values, voids, strict=True)]
 
 
 def on_lanes(
@@ -179,16 +171,15 @@ def on_lanes(
     are_different: whether draws without a key differ between lanes
     """
     out_tree: list[tree.TreeDef] = []
-    out_voids: list[frozenset[int]] = []
+    out_voids: list[Flags] = []
 
     def flat(*values: Value) -> list[Value]:
         args, kwargs = lanes.arguments(values)
         with _each_lane() if are_different else nullcontext():
             outs, result_tree = tree.flatten(function(*args, **kwargs))
-        outs, voids = _without_voids(outs)
         out_tree.append(result_tree)
-        out_voids.append(voids)
-        return array_leaves("vmap", outs, result_tree)
+        out_voids.append(tuple(map(is_float0, outs)))
+        return array_leaves("vmap", _without_voids(outs), result_tree)
 
     leading = [x if a is None else move_axis(x, a, 0) for x, a in zip(lanes.leaves, lanes.axes, strict=True)]
     outs, is_batched = batch_flat(flat, lanes.size, leading, [a is not None for a in lanes.axes], axis)
@@ -196,7 +187,7 @@ def on_lanes(
     result = tree.unflatten(out_tree[0], outs)
     result_axes = tree.broadcast_prefix(out_axes, result, is_leaf=lambda x: x is None)
     result_axes = lane_classes.result_axes(result, result_axes, lanes.size)
-    results = [_place(o, b, w, lanes.size) for o, b, w in zip(outs, is_batched, result_axes, strict=True)]
+    results = [_with_lanes_at(o, b, a, lanes.size) for o, b, a in zip(outs, is_batched, result_axes, strict=True)]
     return tree.unflatten(out_tree[0], _with_voids(results, out_voids[0]))
 
 
@@ -208,7 +199,7 @@ def _each_lane() -> effects.Each:
     return lanes(batch.parent, lambda: lane_numbers(batch), lambda value: batch.join(value, True))
 
 
-def _spread_axes(in_axes: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[int | None]:
+def _axes_of_leaves(in_axes: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[int | None]:
     # Arguments are a tuple, and a prefix must have the same containers.
     prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if isinstance(prefix, tuple) and len(prefix) != len(args):
@@ -245,7 +236,8 @@ def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: 
     return sizes[0]
 
 
-def _place(value: Value, is_batched: bool, axis: int | None, size: Size) -> Any:
+def _with_lanes_at(value: Value, is_batched: bool, axis: int | None, size: Size) -> Any:
+    """A result with its lanes along this axis of it; None for a result without lanes."""
     if axis is None:
         # Which lane to return is not defined.
         if is_batched:

@@ -22,6 +22,8 @@ from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
+from rune.core.lists import merge, omit, parts, pick
+from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import stage
@@ -45,7 +47,6 @@ from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.held_programs import split_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
-from rune.transforms.programs.memo import per_program
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -195,8 +196,7 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     count, inputs = sum(split.known_outputs), recomputation.inputs[: len(forward.inputs)]
     # The residuals of the unknown part: known inputs, or values that `recomputation` computes from
     # these and from saved values. Only values that this computation reads become operands.
-    computed_residuals = iter(recomputation.outputs[count:])
-    residuals = [next(computed_residuals) if n is None else inputs[n] for n in split.residual_inputs]
+    residuals = split.residuals(inputs, recomputation.outputs)
     recomputation, read = prune(replace(recomputation, outputs=tuple(residuals)), [True] * len(residuals))
     read_inputs, read_saved = read[: len(inputs)], read[len(inputs) :]
     unknown_part = split.unknown
@@ -208,8 +208,7 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     )
     substitutes: dict[Var, Atom] = dict(zip(unknown_part.inputs, residuals, strict=False))
     unknown_program = substitute(unknown_program, substitutes, (*recomputation.equations, *unknown_part.equations))
-    saved_outputs = (v for v, r in zip(saved_values, read_saved, strict=True) if r)
-    outputs = (*forward.outputs[:count], *saved_outputs)
+    outputs = (*forward.outputs[:count], *pick(saved_values, read_saved))
     known = replace(forward, outputs=outputs, name=f"{program.name}_known")
     # Callers pass every known input, so the program has all of them, used or not.
     known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
@@ -231,19 +230,14 @@ def _partial(
 ) -> list[Value]:
     program: Program = params["program"]
     split = split_known(program, tuple(unknown), params["policy"])
-    known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
-    unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
-    outs = call_rules.evaluated(split.known, known_args)
-    count = sum(split.known_outputs)
-    # The residuals are in the operands of the equation; nothing else of the forward pass is saved.
-    residuals = [*(known_args[i] for i in split.inputs), *outs[count:]]
+    known_args = omit(args, unknown)
+    known_outs, saved_values = parts(call_rules.evaluated(split.known, known_args), sum(split.known_outputs))
     sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
-    inputs = [*residuals, *unknown_args]
+    # The residuals are in the operands of the equation; nothing else of the forward pass is saved.
+    inputs = [*(known_args[i] for i in split.inputs), *saved_values, *pick(args, unknown)]
     closed_program, operands = call_rules.closed_call(split.unknown, sizes, inputs)
     equation_params = {**params, "program": closed_program, "recomputes": split.recomputes}
-    unknown_outs = iter(partial.write(checkpoint_primitive, operands, equation_params))
-    known_outs = iter(outs[:count])
-    return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
+    return merge(split.known_outputs, known_outs, partial.write(checkpoint_primitive, operands, equation_params))
 
 
 def _run(*args: Value, program: Program, recomputes: bool, **_: object) -> list[Value]:

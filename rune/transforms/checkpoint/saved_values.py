@@ -19,13 +19,13 @@ from typing import Any
 
 from rune.core.evaluate import eval_program, restaged
 from rune.core.higher import HigherOrder, called_once
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.staging import Stage
 from rune.core.values import Value
 from rune.records import dataclass
 from rune.transforms.compile.jit_primitive import jit_primitive
-from rune.transforms.programs.memo import per_program
 
 Keeps = Callable[[Equation], bool]
 

@@ -21,6 +21,7 @@ from rune import config, dtypes
 from rune.array import Array
 from rune.core.higher import HigherOrder, equation_program, subprograms
 from rune.core.interpreter import bind, type_of
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
@@ -30,7 +31,6 @@ from rune.errors import Frame, KeyReuseError, user_frame
 from rune.ops.loop import while_as_loop
 from rune.ops.random import random_bits, random_clone, random_split
 from rune.records import dataclass
-from rune.transforms.programs.memo import per_program
 
 NOTED = (random_bits, random_split, random_clone)
 

@@ -16,6 +16,7 @@ import numpy as np
 from rune import config, dtypes, tree
 from rune.array import Array
 from rune.config import Config
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.types import ArrayType
@@ -23,7 +24,6 @@ from rune.core.values import Value
 from rune.errors import BoundsError, NaNError, in_copied_context, set_line
 from rune.transforms import late_modules
 from rune.transforms.arguments import key_path
-from rune.transforms.programs.memo import per_program
 
 if TYPE_CHECKING:
     from rune.lowering.watch import Site

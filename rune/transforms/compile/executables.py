@@ -20,6 +20,7 @@ from rune.array import CPU, Array, Place, check_range, free_on, put
 from rune.backends import Device, device_named
 from rune.backends.shared.protocol import Backend, Drafts, Executable, KeepsCode
 from rune.core.interpreter import type_of
+from rune.core.memo import per_program
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -27,7 +28,6 @@ from rune.transforms import late_modules
 from rune.transforms.compile.lending import lending
 from rune.transforms.compile.stored_programs import key_of
 from rune.transforms.compile.trace_cache import count_bytes
-from rune.transforms.programs.memo import per_program
 
 if TYPE_CHECKING:
     from rune.lowering.explain import Lowered

@@ -14,6 +14,7 @@ from rune.array import Array, committed_to, on
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
 from rune.core.jax_names import Translation, ignored
+from rune.core.lists import merge, omit, pick
 from rune.core.program import Program
 from rune.core.values import Value
 from rune.transforms.compile.direct_runs import run_call
@@ -37,19 +38,13 @@ def _partial(
     device = {name: value for name, value in params.items() if name == "device"}
     split = split_program(program, tuple(unknown))
     sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
-    known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
+    known_args = omit(args, unknown)
     outs = call_rules.bind_call(jit_primitive, device, split.known, sizes, known_args)
-    # A residual is a known argument, or a result of the known part after its outputs.
-    count = sum(split.known_outputs)
-    computed_residuals = iter(outs[count:])
-    residuals = [next(computed_residuals) if source is None else known_args[source] for source in split.residual_inputs]
-    unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
-    inputs = [*residuals, *unknown_args]
+    inputs = [*split.residuals(known_args, outs), *pick(args, unknown)]
     # The residuals may not determine all sizes of the unknown part, so witnesses are added.
     closed_program, operands = call_rules.closed_call(split.unknown, sizes, inputs)
-    unknown_results = partial.write(jit_primitive, operands, {**device, "program": closed_program})
-    known_outs, unknown_outs = iter(outs[:count]), iter(unknown_results)
-    return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
+    unknown_outs = partial.write(jit_primitive, operands, {**device, "program": closed_program})
+    return merge(split.known_outputs, outs, unknown_outs)
 
 
 jit_primitive = HigherOrder(

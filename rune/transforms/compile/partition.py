@@ -26,6 +26,7 @@ from typing import Any
 
 from rune.core.evaluate import eval_program, restaged
 from rune.core.higher import called_once, calls
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
@@ -34,7 +35,6 @@ from rune.core.values import Value
 from rune.errors import DeviceError
 from rune.records import dataclass
 from rune.transforms.compile.transfer import devices_within, to_device
-from rune.transforms.programs.memo import per_program
 
 
 @dataclass(frozen=True, slots=True)

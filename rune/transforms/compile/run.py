@@ -21,6 +21,7 @@ from typing import NamedTuple
 from rune import config
 from rune.array import CPU, Array, Place
 from rune.config import Config
+from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -32,7 +33,6 @@ from rune.transforms.compile.executables import Schedules, execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
 from rune.transforms.programs.call_rules import of_results
-from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.localize import input_specs, localized, meshes_within

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from rune.array import Array, committed_to, default_place, on, put
-from rune.core.higher import subprograms
+from rune.core.higher import equations_within
 from rune.core.interpreter import type_of
+from rune.core.memo import per_program
 from rune.core.primitive import Direct
 from rune.core.program import Program
 from rune.core.values import Value
 from rune.dims import Size
-from rune.transforms.programs.memo import per_program
 
 
 def _run(x: Value, *, device: str | None) -> Array:
@@ -58,17 +58,5 @@ def has_moves(program: Program) -> bool:
 @per_program
 def devices_within(program: Program) -> frozenset[str | None]:
     """The devices of jitted functions that have their own; and None if a value is moved."""
-    # Programs may be shared, so each is visited once.
-    pending, visited_programs, devices = [program], set(), set()
-    while pending:
-        inner = pending.pop()
-        if inner in visited_programs:
-            continue
-        visited_programs.add(inner)
-        for equation in inner.equations:
-            if equation.primitive is to_device:
-                devices.add(None)
-            elif "device" in equation.params:
-                devices.add(equation.params["device"])
-            pending += subprograms(equation)
-    return frozenset(devices)
+    equations = [e for e in equations_within(program) if e.primitive is to_device or "device" in e.params]
+    return frozenset(None if e.primitive is to_device else e.params["device"] for e in equations)

@@ -13,6 +13,7 @@ from rune import tree
 from rune.array import as_array
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Tracer, is_differentiable
+from rune.core.lists import merge, omit, pick
 from rune.core.program import Atom, Literal
 from rune.core.staging import stage
 from rune.core.values import Value
@@ -47,7 +48,7 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
     treedef, out_tree, program = flat.treedef, flat.out_tree, closure.program
     is_argument = [_is_hidden(v) for v in closure.captured]
     # Integers and concrete arrays remain constants of the function: they are not differentiated.
-    fixed_values = [None if h else v for v, h in zip(closure.captured, is_argument, strict=True)]
+    constants = omit(closure.captured, is_argument)
 
     def converted(*args: object) -> Any:
         count = len(args) - sum(is_argument)
@@ -56,12 +57,11 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
             raise TransformError(
                 f"closure_convert: cannot match arguments to the examples ({_difference(treedef, arg_tree)})"
             )
-        values = iter(args[count:])
-        captured_values = [next(values) if h else v for v, h in zip(fixed_values, is_argument, strict=True)]
+        captured_values = merge(is_argument, args[count:], constants)
         results = eval_program(program, [*captured_values, *arg_leaves])
         return tree.unflatten(out_tree, map(_result, program.outputs, results))
 
-    return converted, [v for v, h in zip(closure.captured, is_argument, strict=True) if h]
+    return converted, pick(closure.captured, is_argument)
 
 
 def _result(atom: Atom, value: Value) -> Value:

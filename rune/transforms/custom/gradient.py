@@ -13,7 +13,6 @@ from rune.records import dataclass
 from rune.transforms.arguments import as_value, function_name, value_leaves
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.derivatives.flat_functions import Flat
-from rune.transforms.derivatives.tangents import tangent_type
 from rune.transforms.eval_shape import typeof
 from rune.transforms.programs import call_rules
 
@@ -44,7 +43,7 @@ def custom_gradient(fun: Callable[..., tuple[object, Callable[..., object]]]) ->
     def forward(*args: object) -> tuple[object, tree.Partial]:
         out, vjp = _pair(name, fun(*args))
         outs, out_tree = tree.flatten(out)
-        types = [tangent_type(typeof(x)) for x in outs]
+        types = [typeof(x).to_tangent() for x in outs]
         flat = Flat(KIND, lambda ct: vjp(ct), tree.structure((out,)))
         # Traced here, where the values that it closes over are alive: these are the residuals.
         closure = stage(flat, types, f"vjp_{name}")

@@ -18,7 +18,8 @@ from rune import dtypes, tree
 from rune.core.axes import LaneAxis
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Tracer, type_of, use
-from rune.core.types import ArrayType
+from rune.core.lists import nonzero_flags, nonzeros, parts, pick, scatter
+from rune.core.types import ArrayType, same_layout
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import TransformError
@@ -44,7 +45,6 @@ from rune.transforms.custom.rules import (
     transpose_of_program,
 )
 from rune.transforms.derivatives.linearize import Partial
-from rune.transforms.derivatives.tangents import is_layout, tangent_type
 from rune.transforms.tree_difference import kind_of, mismatch, results_differ
 
 J = TypeVar("J", bound=Callable[..., object])
@@ -116,7 +116,7 @@ class custom_jvp(CustomFunction[P, R]):
 
 def _sum_of(terms: Sequence[object], result: object) -> Any:
     if not terms:
-        return tree.map(lambda y: SymbolicZero(tangent_type(type_of(y))), result)
+        return tree.map(lambda y: SymbolicZero(type_of(y).to_tangent()), result)
     total = terms[0]
     for term in terms[1:]:
         total = tree.map(lambda a, b: a + b, total, term)
@@ -192,7 +192,7 @@ class _Rule(Rule[custom_jvp[..., Any]]):
     def with_tree(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[list, list, tree.TreeDef]:
         """The same, and the tree of the results."""
         custom, arguments = self.custom, self.arguments
-        types = [tangent_type(type_of(p)) for p in primals]
+        types = [type_of(p).to_tangent() for p in primals]
         full_tangents = [
             symbolic_or_zeros(custom.symbolic_zeros, type) if t is None else t
             for t, type in zip(tangents, types, strict=True)
@@ -218,9 +218,9 @@ class _Rule(Rule[custom_jvp[..., Any]]):
         return outs, tangent_leaves, out_tree
 
     def _checked(self, out: object, tangent: object, number: int, out_tree: tree.TreeDef) -> Any:
-        expected_type, tangent = tangent_type(type_of(out)), unshared(opened(tangent))
+        expected_type, tangent = type_of(out).to_tangent(), unshared(opened(tangent))
         actual = type_of(tangent)
-        if not is_layout(actual, expected_type):
+        if not same_layout(actual, expected_type):
             path = key_path(number, out_tree)
             self._refuse(f"result{path} is {type_of(out)}, its tangent {actual}")
         is_zero = isinstance(tangent, SymbolicZero) or expected_type.dtype == dtypes.float0
@@ -250,19 +250,17 @@ class _OnLanes:
         size = next(sizes, self.size)
 
         def one(*values: Value) -> list[Value]:
-            lane_tangents = iter(values[len(primals) :])
-            directions = [None if t is None else next(lane_tangents) for t in tangents]
-            outs, out_tangents = self.rule(values[: len(primals)], directions)
-            nonzero.extend(t is not None for t in out_tangents)
-            return [*outs, *(t for t in out_tangents if t is not None)]
+            lane_primals, lane_tangents = parts(values, len(primals))
+            outs, out_tangents = self.rule(lane_primals, scatter(lane_tangents, nonzero_flags(tangents)))
+            nonzero.extend(nonzero_flags(out_tangents))
+            return [*outs, *nonzeros(out_tangents)]
 
-        nonzero_tangents = [t for t in tangents if t is not None]
-        lanes = [*self.batched, *(b for t, b in zip(tangents, self.batched) if t is not None)]
-        results, batched = batch_flat(one, size, [*primals, *nonzero_tangents], lanes, self.axis)
+        lanes = [*self.batched, *pick(self.batched, nonzero_flags(tangents))]
+        results, batched = batch_flat(one, size, [*primals, *nonzeros(tangents)], lanes, self.axis)
         results = [x if b else repeat_lane(x, size) for x, b in zip(results, batched, strict=True)]
         # `nonzero` has one entry per result; the tangents that follow the results are fewer.
-        tangent_results = iter(results[len(nonzero) :])
-        return results[: len(nonzero)], [next(tangent_results) if n else None for n in nonzero]
+        outs, out_tangents = parts(results, len(nonzero))
+        return outs, scatter(out_tangents, nonzero)
 
 
 # --- the primitive ------------------------------------------------------------------------------

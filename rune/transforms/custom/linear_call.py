@@ -15,7 +15,7 @@ from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.staging import stage
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, same_layout
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import MissingRule, TransformError
@@ -24,7 +24,6 @@ from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import array_leaves, function_name
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.flat_functions import Flat
-from rune.transforms.derivatives.tangents import is_layout, tangent_type
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.size_witnesses import own_size
 
@@ -55,7 +54,7 @@ def linear_call(fun: Function, fun_transpose: Function, residual_args: object, l
     res_types, lin_types = types[: len(res_leaves)], types[len(res_leaves) :]
     forward = Flat(KIND, fun, pair)
     forward_program = stage(forward, [*res_types, *lin_types], function_name(fun)).closed()
-    out_types = [tangent_type(t) for t in forward_program.output_types]
+    out_types = [t.to_tangent() for t in forward_program.output_types]
     out = tree.unflatten(forward.out_tree, range(len(out_types)))
     backward = Flat(KIND, fun_transpose, tree.structure((residual_args, out)))
     # Both are traced at once: the equation must hold its own transpose, to be transposed twice.
@@ -74,8 +73,8 @@ def _check(
     lin_tree: tree.TreeDef,
     lin_types: Sequence[ArrayType],
 ) -> None:
-    expected_types = [tangent_type(t) for t in lin_types]
-    if in_tree != lin_tree or not all(map(is_layout, transposed_program.output_types, expected_types)):
+    expected_types = [t.to_tangent() for t in lin_types]
+    if in_tree != lin_tree or not all(map(same_layout, transposed_program.output_types, expected_types)):
         actual = ", ".join(map(str, transposed_program.output_types))
         required_text = ", ".join(map(str, expected_types))
         raise TransformError(
@@ -89,7 +88,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
         raise MissingRule(f"{KIND}: cannot differentiate {params['program'].name} with respect to its residuals")
     # The equation has an operand for each linear argument, so zeros are written out.
     full_tangents = [
-        zeros_of(tangent_type(type_of(p))) if t is None else t
+        zeros_of(type_of(p).to_tangent()) if t is None else t
         for p, t in zip(primals[count:], tangents[count:], strict=True)
     ]
     # The equation is linear in these operands, so the derivative is the equation itself on
@@ -108,9 +107,7 @@ def _transpose(
 ) -> list[Value | None]:
     if any(linear[:residuals]):
         raise MissingRule(f"{KIND}: cannot transpose {program.name} with respect to its residuals")
-    full_cts = [
-        zeros_of(tangent_type(t)) if ct is None else ct for ct, t in zip(cts, program.output_types, strict=True)
-    ]
+    full_cts = [zeros_of(t.to_tangent()) if ct is None else ct for ct, t in zip(cts, program.output_types, strict=True)]
     outs = linear_call_primitive(
         *inputs[:residuals], *full_cts, program=transposed, transposed=program, residuals=residuals
     )

@@ -22,9 +22,10 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array, default_place, put
 from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
+from rune.core.lists import omit, scatter
 from rune.core.program import Program
 from rune.core.staging import stage
-from rune.core.types import ArrayType, Shape
+from rune.core.types import ArrayType, Shape, same_layout
 from rune.core.values import Value
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.promote import opened
@@ -34,7 +35,7 @@ from rune.transforms.arguments import array_leaves, function_name, is_same_stati
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.jvp import Jvp
 from rune.transforms.derivatives.linearize import Partial
-from rune.transforms.derivatives.tangents import float0_zeros, is_layout, tangent_type, zeros
+from rune.transforms.derivatives.tangents import float0_zeros, zeros
 from rune.transforms.derivatives.transpose import backward
 from rune.transforms.eval_shape import typeof
 
@@ -81,7 +82,7 @@ class SymbolicZero:
     @staticmethod
     def from_primal_value(value: object) -> SymbolicZero:
         """The zero tangent of a value."""
-        return SymbolicZero(tangent_type(type_of(value)))
+        return SymbolicZero(type_of(value).to_tangent())
 
     def instantiate(self) -> Value:
         """An array of zeros."""
@@ -97,7 +98,7 @@ def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
     >>> rune.zero_from_primal(rnp.ones(2))
     Array([0., 0.], f32[2], cpu:0)
     """
-    return tree.map(lambda x: symbolic_or_zeros(symbolic_zeros, tangent_type(typeof(x))), val)
+    return tree.map(lambda x: symbolic_or_zeros(symbolic_zeros, typeof(x).to_tangent()), val)
 
 
 def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:
@@ -388,7 +389,7 @@ def _contents(cell: CellType) -> Sequence[object]:
 def require_types(kind: str, name: str, function_types: Sequence[ArrayType], results: Sequence[Value]) -> None:
     """Raise TransformError unless a rule returns results of the same types as the function."""
     types = [type_of(x) for x in results]
-    if len(types) != len(function_types) or not all(map(is_layout, types, function_types)):
+    if len(types) != len(function_types) or not all(map(same_layout, types, function_types)):
         actual_text, expected_text = (", ".join(map(str, ts)) for ts in (types, function_types))
         raise TransformError(
             f"{kind}: cannot use the rule of {name} (its results are {actual_text}, the function's {expected_text})"
@@ -399,6 +400,5 @@ def transpose_of_program(
     cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
 ) -> list[Array | None]:
     """The transpose rule of a primitive whose results are those of its program."""
-    known = {v: x for v, x, is_linear in zip(program.inputs, inputs, linear, strict=True) if not is_linear}
-    linear_cts = iter(backward(program, known, cts))
-    return [next(linear_cts) if is_linear else None for is_linear in linear]
+    known = dict(zip(omit(program.inputs, linear), omit(inputs, linear), strict=True))
+    return scatter(backward(program, known, cts), linear)

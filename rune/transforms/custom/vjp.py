@@ -20,8 +20,9 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.axes import LaneAxis
 from rune.core.interpreter import Tracer, is_differentiable, type_of
+from rune.core.lists import nonzero_flags, nonzeros, parts, pick, scatter
 from rune.core.primitive import Direct
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, same_layout
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import TransformError
@@ -47,7 +48,7 @@ from rune.transforms.custom.rules import (
     run_rule,
     symbolic_or_zeros,
 )
-from rune.transforms.derivatives.tangents import host_as, is_layout, tangent_type
+from rune.transforms.derivatives.tangents import host_as
 from rune.transforms.tree_difference import kind_of, mismatch, results_differ
 
 KIND = "custom_vjp"
@@ -196,7 +197,7 @@ class _Pullback:
         """Cotangents of the arguments, None for zero."""
         custom, arguments = self.rule.custom, self.rule.arguments
         full_cts = [
-            symbolic_or_zeros(custom.symbolic_zeros, tangent_type(t)) if ct is None else ct
+            symbolic_or_zeros(custom.symbolic_zeros, t.to_tangent()) if ct is None else ct
             for t, ct in zip(self.out_types, cts, strict=True)
         ]
         assert custom.bwd is not None
@@ -242,7 +243,7 @@ class _Pullback:
             return None
         ct = host_as(ct, type)
         actual = type_of(ct)
-        if not is_layout(actual, type):
+        if not same_layout(actual, type):
             path = key_path(number, self.rule.arguments.treedef)
             self.rule.refuse("bwd", f"argument{path} is {type}, its cotangent {actual}")
         excess = actual.varying - type.varying
@@ -308,13 +309,12 @@ class _PullbackOnLanes:
         size = next((type_of(ct).shape[0] for ct in cts if ct is not None), self.size)
 
         def one(*values: Value) -> list[Value]:
-            lane_cts = iter(values[len(residuals) :])
-            full_cts = [None if ct is None else next(lane_cts) for ct in cts]
-            lane_in_cts = self.pullback(values[: len(residuals)], full_cts)
-            nonzero.extend(ct is not None for ct in lane_in_cts)
-            return [ct for ct in lane_in_cts if ct is not None]
+            lane_residuals, lane_cts = parts(values, len(residuals))
+            lane_in_cts = self.pullback(lane_residuals, scatter(lane_cts, nonzero_flags(cts)))
+            nonzero.extend(nonzero_flags(lane_in_cts))
+            return nonzeros(lane_in_cts)
 
-        nonzero_cts = [ct for ct in cts if ct is not None]
+        nonzero_cts = nonzeros(cts)
         lanes = [*self.residuals, *(True for _ in nonzero_cts)]
         results, batched = batch_flat(one, size, [*residuals, *nonzero_cts], lanes, self.axis)
         nonzero_in_cts = iter(zip(results, batched, strict=True))
@@ -345,24 +345,21 @@ def linearized(
     rule: _Rule | _OnLanes, primals: Sequence[Value], tangents: Sequence[Value | None]
 ) -> tuple[list[Value], list[Value | None]]:
     """Results, and their tangents: an unknown linear map of the nonzero tangents."""
-    perturbed = tuple(t is not None for t in tangents)
+    perturbed = nonzero_flags(tangents)
     outs, residuals, pullback = rule.forward(primals, perturbed)
-    # Zero tangents are left out, so that nothing is computed for them.
-    nonzero_tangents = [t for t in tangents if t is not None]
-    types = tuple(type_of(o).strong() for o in outs if is_differentiable(o))
-    # A linear operation whose only rule is its transpose, which calls bwd.
-    linear_results = iter(
-        custom_lin(
-            *residuals,
-            *nonzero_tangents,
-            pullback=pullback,
-            residuals=len(residuals),
-            perturbed=perturbed,
-            types=types,
-            active=tuple(map(is_differentiable, outs)),
-        )
+    active = tuple(map(is_differentiable, outs))
+    # A linear operation whose only rule is its transpose, which calls bwd. Zero tangents are left
+    # out, so that nothing is computed for them.
+    linear_results = custom_lin(
+        *residuals,
+        *nonzeros(tangents),
+        pullback=pullback,
+        residuals=len(residuals),
+        perturbed=perturbed,
+        types=tuple(type_of(o).strong() for o in pick(outs, active)),
+        active=active,
     )
-    return outs, [next(linear_results) if is_differentiable(o) else None for o in outs]
+    return outs, scatter(linear_results, active)
 
 
 def _refuse_forward(*_: object, pullback: object, **__: object) -> NoReturn:
@@ -383,9 +380,8 @@ def _lin_transpose(
     active: tuple[bool, ...],
     **_: object,
 ) -> list[Value | None]:
-    active_cts = iter(cts)
-    in_cts = pullback(inputs[:residuals], [next(active_cts) if a else None for a in active])
-    return [None] * residuals + [ct for ct, p in zip(in_cts, perturbed, strict=True) if p]
+    in_cts = pullback(inputs[:residuals], scatter(cts, active))
+    return [None] * residuals + pick(in_cts, perturbed)
 
 
 custom_lin = Direct(

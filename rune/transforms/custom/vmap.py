@@ -19,6 +19,7 @@ from rune import tree
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import is_differentiable, is_evaluating, type_of, use
+from rune.core.lists import nonzero_flags, nonzeros, parts, scatter
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.values import Value
@@ -181,13 +182,12 @@ def _batch(
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     program: Program = params["program"]
     # Every differentiable result has a tangent, since the rule on lanes returns them all.
-    nonzero, active = tuple(t is not None for t in tangents), tuple(map(is_differentiable, program.outputs))
+    nonzero, active = nonzero_flags(tangents), tuple(map(is_differentiable, program.outputs))
     rewritten, out_nonzero = jvp_program(program, nonzero, active)
     rule = _JvpRule(program, params["rule"], nonzero)
-    nonzero_tangents = [t for t in tangents if t is not None]
-    outs = custom_vmap_call(*primals, *nonzero_tangents, program=rewritten, rule=rule)
-    out_tangents = iter(outs[len(program.outputs) :])
-    return outs[: len(program.outputs)], [next(out_tangents) if n else None for n in out_nonzero]
+    outs = custom_vmap_call(*primals, *nonzeros(tangents), program=rewritten, rule=rule)
+    values, out_tangents = parts(outs, len(program.outputs))
+    return values, scatter(out_tangents, out_nonzero)
 
 
 def _partial(

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, overload
 from rune import tree
 from rune.array import Array
 from rune.core.interpreter import is_differentiable, type_of
+from rune.core.lists import nonzeros
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.transforms.derivatives.flat_functions import Aux, flatten
@@ -77,7 +78,7 @@ class LinearFunction(LinearNode, Generic[R]):
         structure = self.structure
         in_tangents = _directions("linearize", structure.types, structure.treedef, tangents)
         # The linear program has no inputs for integers, whose tangents are None.
-        out_tangents = self.linear([t for t in in_tangents if t is not None])
+        out_tangents = self.linear(nonzeros(in_tangents))
         outputs = [filled_as(o, t) for o, t in zip(structure.out_types, out_tangents, strict=True)]
         return tree.unflatten(structure.out_tree, outputs)
 

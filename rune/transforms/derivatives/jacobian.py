@@ -13,8 +13,9 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array
-from rune.core.higher import subprograms
+from rune.core.higher import equations_within
 from rune.core.interpreter import is_differentiable, type_of
+from rune.core.lists import pick
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -113,14 +114,7 @@ def _cheaper(at: _At) -> Mode:
 
 def _is_reverse_only(program: Program) -> bool:
     """Whether some equation is the linear map of a custom_vjp function, which only transposes."""
-    # Iteratively: programs may be nested deeply.
-    pending = [program]
-    while pending:
-        for equation in pending.pop().equations:
-            if equation.primitive is custom_lin:
-                return True
-            pending += subprograms(equation)
-    return False
+    return any(e.primitive is custom_lin for e in equations_within(program))
 
 
 def _basis(type: ArrayType) -> Array:
@@ -150,7 +144,7 @@ def _column(at: _At, number: int) -> list[Value]:
     def along(direction: Value) -> list[Value]:
         # One leaf at a time, because a basis of all leaves together would be much larger.
         directions = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
-        out_tangents = at.linear([t for t, a in zip(directions, at.active, strict=True) if a])
+        out_tangents = at.linear(pick(directions, at.active))
         pairs = zip(at.outs, out_tangents, strict=True)
         return [filled(o, t) for o, t in pairs if is_differentiable(o)]
 
@@ -174,8 +168,7 @@ def _row(at: _At, number: int) -> list[Value]:
 
     def back(cotangent: Value) -> list[Value]:
         cts = [cotangent if o == number else None for o in range(len(at.outs))]
-        in_cts = pull_back(at.linear, cts, types)
-        return [ct for ct, a in zip(in_cts, at.active, strict=True) if a]
+        return pick(pull_back(at.linear, cts, types), at.active)
 
     rows = iter(_on_lanes(back, _basis(type)))
     return [

@@ -13,6 +13,7 @@ from typing import Any
 from rune import dtypes, tree
 from rune.core.dead_code import prune
 from rune.core.higher import equation_program, map_subprograms
+from rune.core.lists import pick
 from rune.core.program import Equation, Program, Var, substitute
 from rune.core.staging import stage
 from rune.core.types import ArrayType
@@ -55,9 +56,7 @@ def linear_transpose(
 
     def transposed(cotangent: object) -> tuple[Any, ...]:
         cts = cotangents_of(NAME, out_types, out_tree, cotangent)
-        nonzero_cts = [ct for ct, n in zip(cts, nonzero, strict=True) if n]
-        in_cts = backward(linear, known, nonzero_cts)
-        return tree.unflatten(treedef, map(filled_as, types, in_cts))
+        return tree.unflatten(treedef, map(filled_as, types, backward(linear, known, pick(cts, nonzero))))
 
     return transposed
 

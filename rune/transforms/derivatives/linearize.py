@@ -16,6 +16,7 @@ from rune.core.dead_code import live_equations
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import Interpreter, current, type_of, use
+from rune.core.lists import Flags, nonzero_flags, nonzeros, scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Program, Var
 from rune.core.staging import Stage, Staged, finish, new_input
@@ -101,12 +102,11 @@ class LinearMap:
 
     program: Program
     residuals: tuple[Any, ...]
-    nonzero: tuple[bool, ...]  # which outputs depend on the inputs at all
+    nonzero: Flags  # which outputs depend on the inputs at all
 
     def __call__(self, tangents: Sequence[Value]) -> list[Value | None]:
         """Output tangents, None for those that are zero."""
-        out_tangents = iter(eval_program(self.program, [*self.residuals, *tangents]))
-        return [next(out_tangents) if n else None for n in self.nonzero]
+        return scatter(eval_program(self.program, [*self.residuals, *tangents]), self.nonzero)
 
 
 def linearize_flat(
@@ -117,16 +117,15 @@ def linearize_flat(
     partial = Partial(current())
     tangents = [new_input(partial, type_of(p)) if a else None for p, a in zip(primals, active, strict=True)]
 
-    def run() -> tuple[list[Value], Staged, tuple[bool, ...]]:
+    def run() -> tuple[list[Value], Staged, Flags]:
         outs, out_tangents = jvp_flat(function, primals, tangents)
-        linear_part = finish(partial, [t for t in out_tangents if t is not None], "linear")
-        return outs, linear_part, tuple(t is not None for t in out_tangents)
+        return outs, finish(partial, nonzeros(out_tangents), "linear"), nonzero_flags(out_tangents)
 
     outs, linear_part, nonzero = partial.trace(run)
     return outs, linear_map(linear_part, nonzero)
 
 
-def linear_map(linear_part: Staged, nonzero: tuple[bool, ...]) -> LinearMap:
+def linear_map(linear_part: Staged, nonzero: Flags) -> LinearMap:
     """The staged equations that outputs depend on, and the captured values that these read."""
     program = linear_part.program
     equations, live = live_equations(program.equations, program.outputs)

@@ -27,6 +27,7 @@ from rune import dtypes
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import Interpreter, Tracer, current, is_differentiable, literal_like, type_of, use
+from rune.core.memo import per_program
 from rune.core.primitive import Collective, Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
@@ -36,7 +37,6 @@ from rune.ops import add, mul
 from rune.ops.collectives import varying
 from rune.ops.family import zeros_like
 from rune.transforms.derivatives.jvp import push
-from rune.transforms.programs.memo import per_program
 from rune.transforms.tracers import ValueTracer
 
 Term = Callable[[int], "Value | None"]

@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array, as_array
 from rune.core.interpreter import is_differentiable, type_of
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, same_layout
 from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.arithmetic import convert
@@ -24,29 +24,19 @@ from rune.transforms.arguments import key_path
 from rune.transforms.tree_difference import mismatch
 
 
-def tangent_type(type: ArrayType) -> ArrayType:
-    """The type of a tangent: weak if the value is, and float0 for a value without a derivative."""
-    return type.to_tangent()
-
-
-def is_layout(actual: ArrayType, expected_type: ArrayType) -> bool:
-    """Whether shape and dtype are as expected; weakness does not matter."""
-    return actual.shape == expected_type.shape and actual.dtype == expected_type.dtype
-
-
 def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Array | None:
     """A tangent as derivatives use it: None for the float0 of an integer.
 
     primal:  the type of the value that it belongs to.
     Errors: TransformError if shape or dtype does not fit the primal.
     """
-    expected_type = tangent_type(primal)
+    expected_type = primal.to_tangent()
     tangent = host_as(tangent, expected_type)
     if not is_array(tangent):
         raise no_array(name, "tangent", tangent)
     # The weakness of a tangent does not matter: results get that of their values (`weak_as`).
     actual = type_of(tangent)
-    if not is_layout(actual, expected_type):
+    if not same_layout(actual, expected_type):
         raise TransformError(
             f"{name}: cannot use a tangent {actual} for a primal {primal}",
             hint=_FLOAT0 if expected_type.dtype == dtypes.float0 else None,
@@ -145,7 +135,7 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tre
     if not is_array(ct):
         raise no_array(name, f"cotangent{key_path(number, treedef)}", ct)
     actual = type_of(ct)
-    if not is_layout(actual, type):
+    if not same_layout(actual, type):
         raise TransformError(
             f"{name}: cannot use a cotangent {actual} for an output {type} (output{key_path(number, treedef)})"
         )

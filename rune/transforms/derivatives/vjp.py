@@ -16,6 +16,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import is_differentiable
+from rune.core.lists import pick, scatter
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.transforms.arguments import refuse_other
@@ -93,7 +94,6 @@ def pull_back(linear: LinearMap, cotangents: Sequence[Value | None], types: Sequ
     """Cotangents of primals of these types, for those of all outputs (None: zero)."""
     # The linear program takes the residuals first, which are known, then the tangents.
     known = dict(zip(linear.program.inputs, linear.residuals, strict=False))
-    nonzero_cotangents = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
-    in_cts = iter(backward(linear.program, known, nonzero_cotangents))
+    in_cts = backward(linear.program, known, pick(cotangents, linear.nonzero))
     # It has tangents only for differentiable leaves; integers get float0.
-    return [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in types]
+    return list(map(filled_as, types, scatter(in_cts, (t.dtype in dtypes.INEXACT for t in types))))

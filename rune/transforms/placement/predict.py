@@ -182,7 +182,7 @@ def _slowness(exchange: Exchange, mesh: Mesh, record: Measurements, busy: Group)
     # The measured group contains the slowest link of all, so only a better link along the axis
     # counts.
     along = {_rate(link) for link in _links_along(exchange, mesh, record)}
-    everywhere = {_rate(record.link(a, b)) for a, b in _neighbours(record.devices[: busy.devices])}
+    everywhere = {_rate(record.link(a, b)) for a, b in pairwise(record.devices[: busy.devices])}
     return max(1.0, min(everywhere) / min(along)) if along and everywhere else 1.0
 
 
@@ -195,16 +195,7 @@ def _links_along(exchange: Exchange, mesh: Mesh, record: Measurements) -> Iterat
     # Each line of devices along the axes is a group of its own, which exchanges as a ring.
     grid = np.moveaxis(mesh.devices, places, range(-len(places), 0))
     for line in grid.reshape(-1, math.prod(mesh.shape[name] for name in names)):
-        yield from (record.link(a, b) for a, b in _neighbours([d.name for d in line]))
-
-
-def _neighbours(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each with the next.
-
-    >>> list(_neighbours(["a", "b", "c"]))
-    [('a', 'b'), ('b', 'c')]
-    """
-    return pairwise(names)
+        yield from (record.link(a, b) for a, b in pairwise([d.name for d in line]))
 
 
 def _rate(link: Link) -> float:

@@ -14,6 +14,8 @@ from rune.core.dead_code import narrowed, needed_inputs, with_inputs_picked
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.interpreter import bind, type_of
+from rune.core.lists import nonzero_flags, nonzeros, omit, parts, scatter
+from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program
 from rune.core.sizes import Sizes, match_sizes, type_with_sizes, untold_sizes
@@ -24,7 +26,6 @@ from rune.dims import Size
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.derivatives.held_programs import jvp_program, transpose_program
 from rune.transforms.programs.captured_arrays import opened
-from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size, with_witnesses
 from rune.transforms.programs.variation import axes_of, typed
 
@@ -116,13 +117,11 @@ def jvp_rule(itself: Itself) -> Callable[..., Any]:
 
     def jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Params) -> Any:
         program: Program = params["program"]
-        both, nonzero = jvp_program(program, tuple(t is not None for t in tangents))
-        nonzero_tangents = [t for t in tangents if t is not None]
+        both, nonzero = jvp_program(program, nonzero_flags(tangents))
         # No sizes: the primals, which are all there, determine them.
-        outs = bind_call(itself(), params, both, {}, [*primals, *nonzero_tangents])
-        count = len(program.outputs)
-        out_tangents = iter(outs[count:])
-        return outs[:count], [next(out_tangents) if n else None for n in nonzero]
+        outs = bind_call(itself(), params, both, {}, [*primals, *nonzeros(tangents)])
+        values, out_tangents = parts(outs, len(program.outputs))
+        return values, scatter(out_tangents, nonzero)
 
     return jvp
 
@@ -133,16 +132,13 @@ def transpose_rule(itself: Itself) -> Callable[..., Any]:
     def transpose(
         cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **params: object
     ) -> list[Value | None]:
-        nonzero = tuple(ct is not None for ct in cts)
-        transposed_program, out_nonzero = transpose_program(program, tuple(linear), nonzero)
+        transposed_program, nonzero = transpose_program(program, tuple(linear), nonzero_flags(cts))
         # A type stands for each linear input.
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
-        known = [x for x, lin in zip(inputs, linear, strict=True) if not lin]
         # A zero cotangent is not passed: the rewritten program has no input for it.
-        args = [*known, *(ct for ct in cts if ct is not None)]
-        outs = iter(bind_call(itself(), params, transposed_program, sizes_of(program, types), args))
-        input_cts = iter([next(outs) if n else None for n in out_nonzero])
-        return [next(input_cts) if lin else None for lin in linear]
+        args = [*omit(inputs, linear), *nonzeros(cts)]
+        outs = bind_call(itself(), params, transposed_program, sizes_of(program, types), args)
+        return scatter(scatter(outs, nonzero), linear)
 
     return transpose
 

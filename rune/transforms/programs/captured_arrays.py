@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rune.core.memo import per_program
 from rune.core.program import Program
 from rune.core.values import Value
-from rune.transforms.programs.memo import per_program
 
 
 def opened(program: Program) -> tuple[Program, list[Value]]:

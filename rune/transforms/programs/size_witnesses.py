@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from rune import dims, dtypes
+from rune.core.memo import per_program
 from rune.core.program import Program, Var
 from rune.core.sizes import Sizes, mentioned_sizes, untold_sizes
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.family import broadcast
-from rune.transforms.programs.memo import per_program
 
 
 def with_witnesses(program: Program, sizes: Sizes) -> tuple[Program, list[Value]]:

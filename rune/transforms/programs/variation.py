@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from rune.core.dead_code import prune
+from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program, Var, map_programs
 from rune.core.types import NONE, Axes
 from rune.core.varying import Params, typed_equation
 from rune.ops.collectives import psum, pvary
-from rune.transforms.programs.memo import per_program
 
 
 def axes_of(atoms: Sequence[Atom]) -> tuple[Axes, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rune.core.axes import Name, names_of
 from rune.core.higher import Runs, equation_calls
+from rune.core.memo import per_program
 from rune.core.program import Equation, Program
 from rune.core.types import ArrayType
 from rune.dims import Size
@@ -18,7 +19,6 @@ from rune.lowering.live import live
 from rune.lowering.messages import is_collective, merge_all
 from rune.records import dataclass
 from rune.sharding import Mesh
-from rune.transforms.programs.memo import per_program
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from rune.core.higher import Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
 from rune.core.lower import Host
 from rune.core.manual import Manual
+from rune.core.memo import per_program
 from rune.core.primitive import Effect, Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.staging import trace_program
@@ -34,7 +35,6 @@ from rune.ops.indexing import scatter_add
 from rune.ops.loop import loop
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
-from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.variation import untyped
 from rune.transforms.sharding.block import Block, Computed, Outside
 from rune.transforms.sharding.blocks import Region, Specs

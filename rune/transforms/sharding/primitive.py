@@ -21,6 +21,7 @@ from rune.core.axes import Name, batching, free_axes, own_axis
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import Axis, current, literal_like
 from rune.core.manual import Manual
+from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Axes
@@ -34,7 +35,6 @@ from rune.transforms.derivatives.held_programs import jvp_program, split_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.call_rules import Params
-from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, typed, untyped
 from rune.transforms.sharding.blocks import Region, Specs

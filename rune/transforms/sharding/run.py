@@ -16,6 +16,7 @@ from rune import config, counts
 from rune.array import Array, Place, committed_to
 from rune.backends.shared.protocol import Backend, Buffer, Executable, RunsTogether, SharesCode, Together
 from rune.core.interpreter import type_of
+from rune.core.memo import per_program
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -27,7 +28,6 @@ from rune.sharding import Mesh, NamedSharding
 from rune.sharding.memory import Blocks, Spread, on_all_devices, spread
 from rune.transforms.compile.executables import compiled
 from rune.transforms.compile.lending import lending
-from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Specs
 from rune.transforms.sharding.donation import lendable
 from rune.transforms.sharding.exchanges import exchanges

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from rune import ops
 from rune.array import Array
+from rune.core.memo import per_program
 from rune.core.program import Equation, Program, Var
 from rune.core.values import Value
 from rune.errors import BoundsError, NaNError
 from rune.sharding import Mesh, PartitionSpec
 from rune.transforms.checks.nans_and_bounds import watched_program, without_faults
-from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Specs
 from rune.transforms.sharding.run import mesh_program
 

@@ -7,20 +7,20 @@ The result of rewriting a program depends only on the program and a hashable key
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, TypeVar
 
-from rune.core.axes import own_axis
-from rune.core.program import Program
+if TYPE_CHECKING:
+    from rune.core.program import Program
 
 R = TypeVar("R")
 
 
-def per_program(rewrite: Callable[..., object]) -> Callable[..., Any]:
+def per_program(rewrite: Callable[..., R]) -> Callable[..., R]:
     """Memoise `rewrite(program, *key)` by the program's identity and the key."""
 
     @functools.wraps(rewrite)
-    def remembered(program: Program, *key: object) -> Any:
+    def remembered(program: Program, *key: Hashable) -> R:
         # Stored on the program, because a global table would keep every program alive.
         known = program.derived.setdefault(rewrite, {})
         if key not in known:
@@ -30,12 +30,12 @@ def per_program(rewrite: Callable[..., object]) -> Callable[..., Any]:
     return remembered
 
 
-def per_program_and_lanes(rewrite: Callable[..., R]) -> Callable[..., R]:
-    """The same for a rewrite that batches programs: the axis of the lanes is part of the key."""
-    for_axis = per_program(lambda program, _, *key: rewrite(program, *key))
+def per_programs(rewrite: Callable[..., R]) -> Callable[..., R]:
+    """Memoise `rewrite(programs, *key)` for several programs; it lives as long as the first."""
+    of_first = per_program(lambda first, others, *key: rewrite((first, *others), *key))
 
     @functools.wraps(rewrite)
-    def remembered(program: Program, *key: object) -> R:
-        return for_axis(program, own_axis(), *key)
+    def remembered(programs: tuple[Program, ...], *key: Hashable) -> R:
+        return of_first(programs[0], programs[1:], *key)
 
     return remembered
