@@ -230,9 +230,10 @@ def _hash(cls: type) -> Method:
 
 
 def _replacement(cls: type) -> Method:
-    if not _is_plain(cls):
-        return dataclasses.replace
     fields = [*dataclasses.fields(cls)]
+    # Every field is passed, so that neither defaults nor factories matter.
+    if not all(f.init and not f.kw_only for f in fields):
+        return dataclasses.replace
     function = _renamed(cls, "__replace__", _replace_template(len(fields)), fields)
     function.__kwdefaults__ = {f.name: _SAME for f in fields}
     return function

@@ -292,9 +292,7 @@ def substitute(program: Program, replacements: Mapping[Var, Atom], equations: It
         return atom
 
     body = tuple(
-        e
-        if not any(a in replacements for a in e.operands if isinstance(a, Var))
-        else replace(e, operands=tuple(map(resolve, e.operands)))
+        e if replacements.keys().isdisjoint(e.operands) else replace(e, operands=tuple(map(resolve, e.operands)))
         for e in equations
     )
     return program.with_equations(body, map(resolve, program.outputs))

@@ -69,7 +69,7 @@ class Root:
     @property
     def is_whole(self) -> bool:
         """False for a root that is one of several ranges of its value."""
-        return all(s is t or s == t for s, t in zip(self.sizes, self.var.type.shape))
+        return self.sizes == self.var.type.shape
 
 
 def axis_symbols(sizes: Iterable[Size], prefix: str = "i") -> Indices:
