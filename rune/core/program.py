@@ -50,7 +50,7 @@ class Var(AtomNames):
     """A variable, equal only to itself. `number` orders variables by creation."""
 
     type: ArrayType
-    number: int = field(default_factory=lambda: next(_numbers))
+    number: int = field(default_factory=_numbers.__next__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
