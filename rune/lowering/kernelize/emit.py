@@ -197,21 +197,21 @@ class Emitter:
         """The value for a request."""
         return self.find(key) or self.remember(key, self.run(key, self.make(key)))
 
-    def run(self, key: Key, made: Term | Steps) -> Term:
+    def run(self, key: Key, value: Term | Steps) -> Term:
         """The answer to a request, once what its steps need is answered."""
-        if isinstance(made, Term):
-            return made
-        pending: list[tuple[Key, Steps | None, list[Key]]] = [(key, made, [])]
+        if isinstance(value, Term):
+            return value
+        pending: list[tuple[Key, Steps | None, list[Key]]] = [(key, value, [])]
         while True:
             key, steps, needs = pending.pop()
             if steps is None:
                 if self.find(key) is not None:  # several equations may need one value
                     continue
-                made = self.make(key)
-                if isinstance(made, Term):
-                    self.remember(key, made)
+                value = self.make(key)
+                if isinstance(value, Term):
+                    self.remember(key, value)
                     continue
-                steps = made
+                steps = value
             try:
                 needs = steps.send([*map(self.answered, needs)] if needs else None)
             except StopIteration as end:
