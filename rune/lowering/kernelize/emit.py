@@ -323,6 +323,10 @@ class Emitter:
         self.inner_locals.add(name)
         return self.cast(Term(Local(name, dtype), 1), equation.results[0].type.dtype)
 
+    def argument(self, atom: Atom, indices: Indices, guard: Expr | None) -> Term:
+        """The answer for an operand that was requested before."""
+        return self.literal(atom) if isinstance(atom, Literal) else self.answered(request(atom, indices, guard))
+
     def arguments(self, atoms: Iterable[Atom], answers: list[Term] | None) -> list[Term]:
         """The literals among the atoms, and the answers for the variables."""
         values = iter(answers or ())
@@ -389,7 +393,7 @@ class Emitter:
         key = (*needed, element.clamp)
         local = self.memo[0].get(key) or self.memo[1].get(key)
         if local is None:
-            value = self.signed(self.literal(atom) if isinstance(atom, Literal) else self.answered(key[:3]))
+            value = self.signed(self.argument(atom, element.indices, guard))
             if element.clamp is not None:
                 low, high = (Term(of_size(x), self.level((x,))) for x in element.clamp)
                 value = self.operation("max", [value, low], dtypes.i64)
