@@ -18,7 +18,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen.llvm.ir.names import FLOATS, float_constant
+from rune.lowering.codegen.llvm.ir.names import FLOATS
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.machine import SUPPORTED
 
@@ -59,20 +59,14 @@ def memory_type(dtype: np.dtype) -> str:
 
 def constant(writer: Writer, dtype: np.dtype, bits: bytes) -> Value:
     """A literal given by its bits, so that a NaN keeps its payload."""
-    text = _number(dtype, bits)
-    if text is None:
+    type, value = register_type(dtype), np.frombuffer(bits, dtype)[0]
+    if dtype not in dtypes.FLOATING:
+        return writer.constant(type, int(value))
+    # A NaN's payload may be lost in a Python float.
+    if np.isnan(np.float64(value)):
         payload = Value(writer, f"i{8 * len(bits)}", str(int.from_bytes(bits, "little")))
         return value_of_bits(payload, dtype)
-    return Value(writer, register_type(dtype), text)
-
-
-@functools.lru_cache(1 << 12)  # a program has few numbers, in many kernels
-def _number(dtype: np.dtype, bits: bytes) -> str | None:
-    """The text of a literal; None for a NaN, whose payload a Python float may lose."""
-    value = np.frombuffer(bits, dtype)[0]
-    if dtype not in dtypes.FLOATING:
-        return str(int(value))
-    return None if np.isnan(np.float64(value)) else float_constant(float(value), register_type(dtype))
+    return writer.constant(type, float(value))
 
 
 def round_to(value: Value, dtype: np.dtype) -> Value:
