@@ -155,10 +155,11 @@ def _plain_init(cls: type) -> Method:
 def _frozen_init(cls: type) -> Method:
     fields = dataclasses.fields(cls)
     slots = [slot for f in fields if isinstance(slot := getattr(cls, f.name, None), MemberDescriptorType)]
-    if not _is_plain(cls) or len(slots) < len(fields):
+    if len(slots) < len(fields):
         return _init(cls, "_assign(self, {0!r}, {1})")
+    names = _names(len(fields)) if _is_plain(cls) else [f.name for f in fields]
     # A slot's own setter takes half the time of one that looks for the slot by its name.
-    setters = {f"_set{name}": slot.__set__ for name, slot in zip(_names(len(fields)), slots, strict=True)}
+    setters = {f"_set{name}": slot.__set__ for name, slot in zip(names, slots, strict=True)}
     return _init(cls, "_set{0}(self, {1})", setters)
 
 
@@ -169,7 +170,7 @@ def _init(cls: type, assignment: str, scope: Mapping[str, object] = MappingProxy
         function.__defaults__ = tuple(f.default for f in fields if f.default is not MISSING) or None
         function.__annotations__ = {f.name: f.type for f in fields} | {"return": None}
         return function
-    names: dict[str, object] = {"_FACTORY": _FACTORY, "_assign": object.__setattr__}
+    names: dict[str, object] = {"_FACTORY": _FACTORY, "_assign": object.__setattr__, **scope}
     arguments = [f for f in fields if f.init and not f.kw_only]
     keyword_fields = [f for f in fields if f.init and f.kw_only]
     head = [
@@ -230,9 +231,10 @@ def _hash(cls: type) -> Method:
 
 
 def _replacement(cls: type) -> Method:
-    if not _is_plain(cls):
-        return dataclasses.replace
     fields = [*dataclasses.fields(cls)]
+    # Every field is passed, so that neither defaults nor factories matter.
+    if not all(f.init and not f.kw_only for f in fields):
+        return dataclasses.replace
     function = _renamed(cls, "__replace__", _replace_template(len(fields)), fields)
     function.__kwdefaults__ = {f.name: _SAME for f in fields}
     return function

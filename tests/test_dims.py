@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rune import dims
-from rune.dims import Dim, Size, symbol
+from rune.dims import Dim, Size, guards, symbol
 from rune.errors import DimensionError
 
 N = symbol("n", 1, 4096)
@@ -29,6 +29,15 @@ M = symbol("m", 1, 4096)
 
 def loop(name: str, size: Size) -> Dim:
     return symbol(name, 0, size - 1)
+
+
+def test_a_table_of_sizes_still_has_them_after_the_first_watch():
+    table = {N: "n", N + 1: "n + 1"}
+
+    answer, _ = guards.watched(lambda: N == 7)
+
+    assert answer is False
+    assert [table[N], table[N + 1]] == ["n", "n + 1"]
 
 
 # --- simplification ---------------------------------------------------------------------------

@@ -139,8 +139,11 @@ def equation_program(equation: Equation) -> Program | None:
 def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:
     """The program with `change` applied to the programs it holds; itself if none differs."""
 
+    # Most programs hold none, and passes ask this of each, round after round.
+    if not [e for e in program.equations if isinstance(e.primitive, HigherOrder)]:
+        return program
+
     def equation(e: Equation) -> Equation:
-        # Most equations hold none, and passes ask this of each, round after round.
         if not isinstance(e.primitive, HigherOrder):
             return e
         params = map_programs(e.params, change)

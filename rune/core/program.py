@@ -51,7 +51,7 @@ class Var(AtomNames):
     """A variable, equal only to itself. `number` orders variables by creation."""
 
     type: ArrayType
-    number: int = field(default_factory=lambda: next(_numbers))
+    number: int = field(default_factory=_numbers.__next__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -289,9 +289,7 @@ def substitute(program: Program, replacements: Mapping[Var, Atom], equations: It
         return atom
 
     body = tuple(
-        e
-        if not any(a in replacements for a in e.operands if isinstance(a, Var))
-        else replace(e, operands=tuple(map(resolve, e.operands)))
+        e if replacements.keys().isdisjoint(e.operands) else replace(e, operands=tuple(map(resolve, e.operands)))
         for e in equations
     )
     return program.with_equations(body, map(resolve, program.outputs))

@@ -70,7 +70,7 @@ def _ordered(sign: str, decide: Callable[[Any, Any], bool | None]) -> Callable[[
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Dim(Interned):
+class Dim(Interned, guards.Guarded):
     """A canonical polynomial with integer coefficients that is not constant.
 
     `==` compares structure; `<`, `<=`, `>` and `>=` return a bool or raise UndecidedComparison.
@@ -79,17 +79,6 @@ class Dim(Interned):
     terms: tuple[Term, ...]
 
     __array_ufunc__ = None  # makes NumPy scalars defer to the methods below
-
-    # Default arguments outlive the module's globals, which Python clears at interpreter exit.
-    def __eq__(self, other: object, _watchers: list[Any] = guards.watchers) -> bool:
-        if _watchers:
-            guards.ask_equal(self, other)
-        return self is other or NotImplemented
-
-    def __hash__(self, _watchers: list[Any] = guards.watchers, _hash: Any = object.__hash__) -> int:
-        if _watchers:
-            guards.ask_hash(self)
-        return _hash(self)
 
     __add__ = __radd__ = _binary(lambda a, b: add(a, b))
     __mul__ = __rmul__ = _binary(lambda a, b: multiply(a, b))

@@ -46,14 +46,18 @@ class _Once(type):
     """Equal fields give the same object: equality is identity, and hashing costs nothing."""
 
     def __call__(cls: type[T], *values: object) -> T:
-        key = (cls, *values)
+        return _once(cls, *values)
+
+
+# In front of the table of live objects, whose look-ups are Python: most are of recent ones.
+@memo
+def _once(cls: type[T], *values: object) -> T:
+    key = (cls, *values)
+    with _live_lock:  # two threads that make equal objects get the same one
         instance = _live.get(key)
         if instance is None:
-            with _live_lock:  # two threads that make equal objects get the same one
-                instance = _live.get(key)
-                if instance is None:
-                    instance = _live[key] = type.__call__(cls, *values)
-        return instance
+            instance = _live[key] = type.__call__(cls, *values)
+    return instance
 
 
 class Interned(metaclass=_Once):

@@ -29,19 +29,19 @@ class Pass(Generic[A]):
 
 
 def fixpoint(*passes: Pass[A]) -> Pass[A]:
-    """The passes in turn, repeated until a whole round changes nothing.
+    """The passes in turn, repeated until each of them has changed nothing since the last change.
 
     Errors: CheckError if that takes more than ROUNDS rounds: a cycle is an error, not a hang.
     """
     names = ", ".join(p.name for p in passes)
 
     def run(value: A) -> A:
-        for _ in range(ROUNDS):
-            before = value
-            for p in passes:
-                value = p.run(value)
+        unchanged = 0  # passes in a row that left the value as it is
+        for p in passes * ROUNDS:
+            before, value = value, p.run(value)
             # Compared by value, because a pass may rebuild code that it does not change.
-            if value == before:
+            unchanged = unchanged + 1 if value == before else 0
+            if unchanged == len(passes):
                 return value
         raise CheckError(f"fixpoint: cannot finish ({names}: still changing after {ROUNDS} rounds)")
 

@@ -23,7 +23,7 @@ BUDGETS: dict[str, int] = {
     "rune.core": 25,
     "rune.data": 4,
     "rune.debug": 1,
-    "rune.dims": 13,
+    "rune.dims": 10,
     "rune.dtypes": 7,
     "rune.effects": 21,
     "rune.errors": 1,

@@ -39,6 +39,12 @@ def lowered(primitive: Primitive, routines: frozenset[str]) -> Program:
     return decompose(rune.make_program(lambda x: primitive(x))(f32(5)), routines)
 
 
+def test_a_program_without_anything_to_expand_is_not_traced_again():
+    program = rune.make_program(lambda x: ops.add(x, x))(f32(5))
+
+    assert decompose(program, NUMPY) is program
+
+
 def primitives(program: Program) -> list[Primitive]:
     return [e.primitive for e in program.equations]
 

@@ -69,13 +69,13 @@ def _only_write(kernel: Kernel, output: str) -> _Access | None:
     return _Access(number, write.axes, write.indices[0])
 
 
-def _reads(kernel: Kernel) -> dict[str, set[_Access]]:
+def _reads(kernel: Kernel) -> dict[str, list[_Access]]:
     """Every read of a kernel, by buffer."""
-    reads: dict[str, set[_Access]] = {}
+    reads: dict[str, list[_Access]] = {}
     for number, statement in enumerate(kernel.body):
         axes = inner_axes(statement)
         for part in (p for e in expressions(statement) for p in walk_expr(e)):
             if isinstance(part, Load):
                 access = _Access(number, axes, part.indices[0])
-                reads.setdefault(part.buffer, set()).add(access)
+                reads.setdefault(part.buffer, []).append(access)
     return reads

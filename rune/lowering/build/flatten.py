@@ -53,7 +53,7 @@ def _statement(statement: Statement, shapes: Shapes, single: Mapping[str, Size])
     def on_expr(expr: Expr) -> Expr:
         if isinstance(expr, Load):
             flat = flat_index(expr.indices, shapes[expr.buffer])
-            return replace(expr, indices=(on_size(flat),))
+            return Load(expr.buffer, (on_size(flat),), expr.dtype, expr.guard)
         return with_sizes(on_size, expr)
 
     result = map_statement(statement, lambda e: map_expr(on_expr, e))

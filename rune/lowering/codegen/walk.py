@@ -31,6 +31,7 @@ from rune.lowering.kernel.nodes import (
 from rune.lowering.kernel.rewrite import Body, updated
 
 T = TypeVar("T")
+_CONVERSIONS = frozenset({"bitcast", "integer_part"})
 
 
 class ExpressionWalk(ABC, Generic[T]):
@@ -41,22 +42,24 @@ class ExpressionWalk(ABC, Generic[T]):
     def expr(self, expr: Expr) -> T:
         """What an expression becomes."""
         match expr:
-            case Const():
-                return self.const(expr)
+            # The most frequent nodes first: a match tries one class after another.
             case Local(name=name):
                 return self.local(name)
-            case Index(dim=dim):
-                return self.index(dim)
+            case Op(name=name):
+                return self.op(expr) if name not in _CONVERSIONS else self.conversion(expr)
+            case Const():
+                return self.const(expr)
             case Load():
                 return self.load(expr)
+            case Index(dim=dim):
+                return self.index(dim)
             case Cast(arg=arg, dtype=dtype):
                 return self.cast(arg, dtype)
-            case Op(name="bitcast", args=(arg,), dtype=dtype):
-                return self.bitcast(arg, dtype)
-            case Op(name="integer_part", args=(arg,), dtype=dtype):
-                return self.integer_part(arg, dtype)
-            case Op():
-                return self.op(expr)
+
+    def conversion(self, op: Op) -> T:
+        """What a conversion among the operations becomes."""
+        (arg,) = op.args
+        return self.bitcast(arg, op.dtype) if op.name == "bitcast" else self.integer_part(arg, op.dtype)
 
     @abstractmethod
     def const(self, c: Const) -> T:

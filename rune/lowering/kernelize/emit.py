@@ -62,7 +62,8 @@ class Term:
 
 
 # To the value for a request, with stops at which the requests of a list must be answered first.
-Steps = Generator[list[Key], None, Term]
+# What is sent are the answers in the order of the list, or None where there are none.
+Steps = Generator[list[Key], list[Term] | None, Term]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,30 +197,42 @@ class Emitter:
         """The value for a request."""
         return self.find(key) or self.remember(key, self.run(key, self.make(key)))
 
-    def run(self, key: Key, steps: Steps) -> Term:
-        """The value that the steps to a request end with; what they need is answered on the way."""
-        pending: list[tuple[Key, Steps | None]] = [(key, steps)]
+    def run(self, key: Key, value: Term | Steps) -> Term:
+        """The answer to a request, once what its steps need is answered."""
+        if isinstance(value, Term):
+            return value
+        pending: list[tuple[Key, Steps | None, list[Key]]] = [(key, value, [])]
         while True:
-            key, begun = pending.pop()
-            # Two equations may need one value: the second finds it.
-            if begun is None and self.find(key) is not None:
-                continue
-            steps = begun or self.make(key)
+            key, steps, needs = pending.pop()
+            if steps is None:
+                if self.find(key) is not None:  # several equations may need one value
+                    continue
+                value = self.make(key)
+                if isinstance(value, Term):
+                    self.remember(key, value)
+                    continue
+                steps = value
             try:
-                needs = next(steps)
+                needs = steps.send([*map(self.answered, needs)] if needs else None)
             except StopIteration as end:
                 if not pending:
                     return end.value
                 self.remember(key, end.value)
                 continue
-            pending.append((key, steps))
+            pending.append((key, steps, needs))
             # Reversed, since the stack takes its last entry first.
-            pending += [(need, None) for need in reversed(needs) if self.find(need) is None]
+            pending += [(need, None, []) for need in reversed(needs)]
 
     def find(self, key: Key) -> Term | None:
         """A remembered answer."""
         outer, inner = self.memo
         return outer.get(key) or (inner.get(key) if inner else None)
+
+    def answered(self, key: Key) -> Term:
+        """The answer to a request that was made before."""
+        value = self.find(key)
+        assert value is not None
+        return value
 
     def remember(self, key: Key, value: Term) -> Term:
         """Remember an answer; one that several equations use is bound first."""
@@ -229,8 +242,8 @@ class Emitter:
         self.memo[value.level][key] = value
         return value
 
-    def make(self, key: Key) -> Steps:
-        """The answer to a request."""
+    def make(self, key: Key) -> Term | Steps:
+        """The answer to a request, or the steps to it."""
         var, indices, guard = key
         # Scalars and rows first: inside the kernel they are nearer than the buffers they are
         # written to.
@@ -242,7 +255,7 @@ class Emitter:
         equation = self.definitions.get(var)
         if equation is None or var in self.stored_values:
             return self.load(self.buffer(var), indices, var.type, guard)
-        return (yield from self.compute(equation, key))
+        return self.compute(equation, key)
 
     def buffer(self, var: Var) -> str:
         """The name of the buffer that holds a stored value or an input."""
@@ -269,16 +282,21 @@ class Emitter:
         operands = ((equation.operands[e.operand], e.indices) for e in piece.elements)
         return [request(atom, indices, guard) for atom, indices in operands if isinstance(atom, Var)]
 
-    def compute(self, equation: Equation, key: Key) -> Steps:
-        """One element of an equation."""
-        var, indices, guard = key
-        dtype = var.type.dtype
+    def compute(self, equation: Equation, key: Key) -> Term | Steps:
+        """One element of an equation, or the steps to it."""
+        _, indices, guard = key
         if isinstance(equation.primitive.lower, View):
-            return (yield from self.view(equation, indices, guard))
+            return self.view(equation, indices, guard)
         if isinstance(equation.primitive.lower, Contraction):
             return self.score(equation, indices, guard)
-        yield [request(a, indices, guard) for a in equation.operands if isinstance(a, Var)]
-        args = [self.argument(a, indices, guard) for a in equation.operands]
+        return self.elementwise(equation, key)
+
+    def elementwise(self, equation: Equation, key: Key) -> Steps:
+        """One element of an equation that reads its operands at the same place."""
+        var, indices, guard = key
+        dtype = var.type.dtype
+        answers = yield [request(a, indices, guard) for a in equation.operands if isinstance(a, Var)]
+        args = self.arguments(equation.operands, answers)
         match equation.primitive.lower:
             case Position(rule=rule):
                 position = rule(indices, **equation.params)
@@ -306,12 +324,13 @@ class Emitter:
         return self.cast(Term(Local(name, dtype), 1), equation.results[0].type.dtype)
 
     def argument(self, atom: Atom, indices: Indices, guard: Expr | None) -> Term:
-        """The answer for an operand, which has been requested before."""
-        if isinstance(atom, Literal):
-            return self.literal(atom)
-        value = self.find(request(atom, indices, guard))
-        assert value is not None
-        return value
+        """The answer for an operand that was requested before."""
+        return self.literal(atom) if isinstance(atom, Literal) else self.answered(request(atom, indices, guard))
+
+    def arguments(self, atoms: Iterable[Atom], answers: list[Term] | None) -> list[Term]:
+        """The literals among the atoms, and the answers for the variables."""
+        values = iter(answers or ())
+        return [self.literal(a) if isinstance(a, Literal) else next(values) for a in atoms]
 
     def operation(self, name: str, args: list[Term], dtype: np.dtype) -> Term:
         """An operation; arguments of a lower level, or that are too deep, are bound first."""
@@ -351,8 +370,8 @@ class Emitter:
             parts.append((equation.operands[piece.operand], piece.indices, self.both(guard, condition)))
         if resolution.fill is not None:
             parts.append((equation.operands[resolution.fill], (), guard))
-        yield [request(atom, at, where) for atom, at, where in parts if isinstance(atom, Var)]
-        *values, result = (self.argument(atom, at, where) for atom, at, where in parts)
+        answers = yield [request(atom, at, where) for atom, at, where in parts if isinstance(atom, Var)]
+        *values, result = self.arguments([atom for atom, _, _ in parts], answers)
         # From the last piece outwards, so that the first one whose conditions hold wins.
         for value, condition in zip(values[::-1], conditions[: len(values)][::-1]):
             choice = [condition, value, result]

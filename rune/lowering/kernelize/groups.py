@@ -31,8 +31,15 @@ from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
 from rune.records import dataclass
 
 # Their loops run in an order, or elsewhere, so no other root can share them.
-SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.WRITTEN, Kind.CONTROL})
+NO_KERNEL = {
+    Kind.ROUTINE: "a library routine",
+    Kind.WRITTEN: "a kernel whose loops are given",
+    Kind.CONTROL: "a loop or branch",
+}
+CALLS = frozenset(NO_KERNEL)
+SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, *CALLS})
 REDUCING = frozenset({Kind.REDUCE, Kind.DOT, Kind.STREAM})
+Edges = Sequence[tuple[int, int]]  # a root that is read, and its reader
 WINDOW = 2048  # roots: more than most programs have, and few enough for bit sets
 
 
@@ -83,12 +90,14 @@ def fuse(
     state = _start(roots, results, granularity)
     for stream in streams:
         _join_stream(state, stream)
+    # The nearest root of a reader first: it may lie between the reader and those farther away.
+    edges = sorted(state.alignments, key=lambda edge: (edge[1], -edge[0]))
     # Again until nothing changes: two kernels may join once the one between them has joined either.
-    while _fuse_edges(state):
+    while _fuse_edges(state, edges):
         pass
     _fuse_siblings(state)
     _fuse_ranges(state)
-    while _fuse_edges(state):  # the groups just joined may fit others now
+    while _fuse_edges(state, edges):  # the groups just joined may fit others now
         pass
     return state
 
@@ -174,11 +183,10 @@ def in_order(state: Fusion) -> list[int]:
 # --- producers and consumers ------------------------------------------------------------------
 
 
-def _fuse_edges(state: Fusion) -> bool:
+def _fuse_edges(state: Fusion, edges: Edges) -> bool:
     """Try every edge once. Returns whether any groups were joined."""
     has_changed = False
-    # The nearest root of a reader first: it may lie between the reader and those farther away.
-    for q, r in sorted(state.alignments, key=lambda edge: (edge[1], -edge[0])):
+    for q, r in edges:
         a, b = state.owner[q], state.owner[r]
         if a != b and not isinstance(pairs := match(state, a, b), str):
             _join(state, a, b, pairs)
@@ -199,26 +207,24 @@ def match(state: Fusion, a: int, b: int) -> Pairs | str:
     # The joined group would both feed and read the kernel between them.
     if state.below[a] & state.above[b]:
         return "another kernel lies between them"
-    if any(not state.roots[q].is_whole for q, _ in _edges(state, first, second)):
+    edges = _edges(state, first, second)
+    if not all([state.roots[q].is_whole for q, _ in edges]):
         return "a part of a value is read as a whole"
-    pairs = _corresponding(state, first, second)
+    pairs = _corresponding(state, first, second, edges)
     for group, side in ((first, 0), (second, 1)):
         common_axes = {p[side] for p in pairs}
         if REDUCING & group.kinds and len(common_axes) < len(group.domain):
             return "the result of a reduction is not read row by row"
     if Kind.STREAM in first.kinds:
-        return _refuse_stream(state, first, second, pairs) or pairs
+        return _refuse_stream(state, first, second, edges, pairs) or pairs
     return _refuse_domain(state, first, second, pairs) or pairs
 
 
 def _refuse_members(state: Fusion, first: Group, second: Group) -> str:
     kinds = first.kinds | second.kinds
-    if Kind.ROUTINE in kinds:
-        return "a library routine"
-    if Kind.WRITTEN in kinds:
-        return "a kernel whose loops are given"
-    if Kind.CONTROL in kinds:
-        return "a loop or branch"
+    calls = CALLS & kinds
+    if calls:
+        return next(reason for kind, reason in NO_KERNEL.items() if kind in calls)
     if Kind.STREAM in kinds and second.kinds != {Kind.MAP}:
         return "a stream takes no other reduction"
     if SEPARATE & kinds:
@@ -227,10 +233,10 @@ def _refuse_members(state: Fusion, first: Group, second: Group) -> str:
         return "a dot takes no second reduction"
     if len(first.members) + len(second.members) > cost.MAX_MEMBERS:
         return "the kernel would grow too large"
-    return "" if _buffers(state, first, second) <= cost.MAX_BUFFERS else "too many buffers"
+    return "" if _have_few_buffers(state, first, second) else "too many buffers"
 
 
-def _refuse_stream(state: Fusion, first: Group, second: Group, pairs: Pairs) -> str:
+def _refuse_stream(state: Fusion, first: Group, second: Group, edges: Edges, pairs: Pairs) -> str:
     """Why a reader cannot join a stream, whose results it must read by row and by column."""
     places = common_places(first, second, pairs)
     inner = {m: inner_places(state.roots[m], places[m]) for m in places}
@@ -241,23 +247,27 @@ def _refuse_stream(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
         if any(inner[q] for q in places if state.roots[q].kind is Kind.MAP and (q, m) in state.alignments):
             return "a stream keeps no rows but its sums"
     # A scalar sum has no columns, so its readers may have any; columns are read one for one.
-    for q, r in _edges(state, first, second):
+    for q, r in edges:
         if tuple(state.alignments[q, r][k] for k in inner[q]) != (inner[r] if inner[q] else ()):
             return "the sums of a stream are not read column by column"
     return ""
 
 
-def _buffers(state: Fusion, first: Group, second: Group) -> int:
-    """Number of arrays that a kernel of these groups reads or writes."""
+def _have_few_buffers(state: Fusion, first: Group, second: Group) -> bool:
+    """Whether a kernel of these groups reads and writes at most MAX_BUFFERS arrays."""
+    # Together they have no more than both alone, and most have few.
+    if sum([len(g.reads) + len(g.written) for g in (first, second)]) <= cost.MAX_BUFFERS:
+        return True
     results = first.results | second.results
-    return len((first.reads | second.reads) - results) + len(written(first, second, state.needs))
+    reads = (first.reads | second.reads) - results
+    return len(reads) + len(written(first, second, state.needs)) <= cost.MAX_BUFFERS
 
 
-def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
+def _corresponding(state: Fusion, first: Group, second: Group, edges: Edges) -> Pairs:
     """The axes of both domains that walk in step along every edge between them."""
     # None until the first edge: agreeing with nothing yet is not the same as agreeing on no axis.
     pairs: dict[int, int] | None = None
-    for q, r in _edges(state, first, second):
+    for q, r in edges:
         alignment, edge_pairs = state.alignments[q, r], {}
         for axis, place in enumerate(first.places[q]):
             reader = alignment[place]
@@ -267,7 +277,7 @@ def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
     return tuple(sorted((pairs or {}).items(), key=lambda pair: pair[1]))
 
 
-def _edges(state: Fusion, first: Group, second: Group) -> list[tuple[int, int]]:
+def _edges(state: Fusion, first: Group, second: Group) -> Edges:
     """Which member of the first group is read by which of the second."""
     return [(q, r) for q in first.members for r in second.members if (q, r) in state.alignments]
 
@@ -388,7 +398,7 @@ def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
         return False
     if state.are_ordered(a, b):
         return False
-    if _buffers(state, first, second) > cost.MAX_BUFFERS:
+    if not _have_few_buffers(state, first, second):
         return False
     axes_read = [_axes_read(state, g, var) for g in (first, second)]
     # An array smaller than the domain is broadcast: a cache holds it, and sharing saves no traffic.
@@ -437,7 +447,7 @@ def _fuse_ranges(state: Fusion) -> None:
 
 def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pairs | None:
     """The axes that both ranges share; None if their points are too few."""
-    if first.kinds | second.kinds != {Kind.MAP} or _buffers(state, first, second) > cost.MAX_BUFFERS:
+    if first.kinds | second.kinds != {Kind.MAP} or not _have_few_buffers(state, first, second):
         return None
     ranges = [state.roots[n] for n in (x, y)]
     axes = [

@@ -69,7 +69,7 @@ class Root:
     @property
     def is_whole(self) -> bool:
         """False for a root that is one of several ranges of its value."""
-        return all(s is t or s == t for s, t in zip(self.sizes, self.var.type.shape))
+        return self.sizes == self.var.type.shape
 
 
 def axis_symbols(sizes: Iterable[Size], prefix: str = "i") -> Indices:
@@ -156,7 +156,7 @@ def starts(equation: Equation, kind: Kind, indices: Indices, storage: Storage) -
             read = memory_operands(equation, storage.definitions)
             return [(a, axis_symbols(a.type.shape, "j")) for a in read]
         case Kind.MAP:
-            return list(needs(equation, indices, itertools.count(), storage.views.at))
+            return needs(equation, indices, itertools.count(), storage.views.at)
 
 
 def stream_operands(sink: Sink, indices: Indices, along: Indices | None) -> list[Request]:
@@ -174,30 +174,27 @@ def stream_operands(sink: Sink, indices: Indices, along: Indices | None) -> list
     return [requests[sink.operand], requests[1 - sink.operand]]
 
 
-def needs(equation: Equation, indices: Indices, fresh: Iterator[int], show: Show) -> Iterator[Request]:
+def needs(equation: Equation, indices: Indices, fresh: Iterator[int], show: Show) -> list[Request]:
     """What one element of an equation requests."""
     if isinstance(equation.primitive.lower, Contraction):
         # A score: it is computed where it is needed.
-        yield from dot_operands(equation, indices, axis_symbols(reduced_sizes(equation), f"_k{next(fresh)}_"))
-        return
+        return [*dot_operands(equation, indices, axis_symbols(reduced_sizes(equation), f"_k{next(fresh)}_"))]
     if not isinstance(equation.primitive.lower, View):
-        for operand in equation.operands:
-            yield operand, indices if operand.type.shape else ()
-        return
+        return [(operand, indices if operand.type.shape else ()) for operand in equation.operands]
     resolution = show(equation, indices)
-    for piece in resolution.pieces:
-        yield from _piece_needs(equation, piece, fresh)
+    requests = [request for piece in resolution.pieces for request in _piece_needs(equation, piece, fresh)]
     if resolution.fill is not None:
-        yield equation.operands[resolution.fill], ()
+        requests.append((equation.operands[resolution.fill], ()))
+    return requests
 
 
-def _piece_needs(equation: Equation, piece: Piece, fresh: Iterator[int]) -> Iterator[Request]:
-    for element in piece.elements:
-        yield equation.operands[element.operand], element.indices
-    if piece.elements:
-        # The same view reads other integers at other places, so each request names its own.
-        piece = rename(piece, {e.name: f"_e{next(fresh)}" for e in piece.elements})
-    yield equation.operands[piece.operand], piece.indices
+def _piece_needs(equation: Equation, piece: Piece, fresh: Iterator[int]) -> list[Request]:
+    if not piece.elements:
+        return [(equation.operands[piece.operand], piece.indices)]
+    requests = [(equation.operands[element.operand], element.indices) for element in piece.elements]
+    # The same view reads other integers at other places, so each request names its own.
+    named = rename(piece, {e.name: f"_e{next(fresh)}" for e in piece.elements})
+    return [*requests, (equation.operands[named.operand], named.indices)]
 
 
 def _walk(requests: list[Request], storage: Storage, cuts: dict[Dim, set[Size]]) -> Reads:
@@ -249,7 +246,7 @@ def find_roots(program: Program, storage: Storage) -> tuple[Root, ...]:
             if var not in storage.values:
                 if not var.type.shape:
                     requests = needs(equation, (), itertools.count(), storage.views.at)
-                    storage.scalar_reads[var] = _walk(list(requests), storage, {})
+                    storage.scalar_reads[var] = _walk(requests, storage, {})
             elif not any(_is_empty(d) for d in var.type.shape):
                 roots += _ranges(analyse(equation, var, storage), storage, len(roots))
     results = {a for a in storage.outputs if isinstance(a, Var)}

@@ -16,6 +16,7 @@ another value is that value.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
 
@@ -306,24 +307,26 @@ def _points(equation: Equation) -> int:
 def _demands(equations: tuple[Equation, ...], stored_values: frozenset[Var], readers: _Readers) -> dict[Var, Demand]:
     """For every variable, the places that need it, and how often each place evaluates it."""
     demands: dict[Var, Demand] = {}
-    paths: dict[tuple[int, int], int] = {}
+    count = 0  # of paths
     # Backwards, readers first: then the demand for a value is complete when it is passed on.
     for number in range(len(equations) - 1, -1, -1):
         equation = equations[number]
         for operand, points in readers.loops.get(number, {}).items():
-            _add(demands.setdefault(operand, {}), {(number, 0): points})
+            demands[operand] = _sum(demands.get(operand), {(number, 0): points})
         if is_routine(equation) or is_control(equation):
             continue
         demand = _demand_of(equation, number, demands, stored_values)
         # Seen through a view, a place is another place: its path goes on with the view.
         if isinstance(equation.primitive.lower, View) and equation.results[0] not in stored_values:
+            paths: dict[int, int] = {}
             demand = {
-                (root, paths.setdefault((path, number), len(paths) + 1)): points
+                (root, paths.setdefault(path, count + len(paths) + 1)): points
                 for (root, path), points in demand.items()
             }
+            count += len(paths)
         for operand in equation.operands:
             if isinstance(operand, Var):
-                _add(demands.setdefault(operand, {}), demand)
+                demands[operand] = _sum(demands.get(operand), demand)
     return demands
 
 
@@ -333,15 +336,21 @@ def _demand_of(equation: Equation, number: int, demands: dict[Var, Demand], stor
     return demands.get(equation.results[0], {})
 
 
-def _add(demand: Demand, increment: Demand) -> None:
+def _sum(demand: Demand | None, increment: Demand) -> Demand:
+    """Both demands together; the increment itself where there is no other."""
+    # Most values have one reader, whose demand they share: neither is changed.
+    if not demand or demand is increment:
+        return increment
+    total = dict(demand)
     for place, points in increment.items():
-        known = demand.get(place)
+        known = total.get(place)
         # Bounded, since places multiply along chains of views.
         if known is None:
-            if len(demand) < 4 * cost.MAX_PLACES:
-                demand[place] = points
+            if len(total) < 4 * cost.MAX_PLACES:
+                total[place] = points
         elif points > known:
-            demand[place] = points
+            total[place] = points
+    return total
 
 
 # --- choice -----------------------------------------------------------------------------------
@@ -366,11 +375,11 @@ def _price(equation: Equation, prices: Mapping[Var, _Price]) -> _Price:
     is_scalar = not equation.results[0].type.shape
     distinct = {a for a in equation.operands if isinstance(a, Var) and (is_scalar or a.type.shape)}
     parts = [prices.get(a, _LOAD) for a in distinct]
-    total = sum(p.cost for p in parts) + _own_cost(equation, len(distinct))
-    loads = sum(p.loads for p in parts)
+    total = sum([p.cost for p in parts]) + _own_cost(equation, len(distinct))
+    loads = sum([p.loads for p in parts])
     # Passed on to the values computed from it: their loads then read the narrow numbers.
-    unpacks = any(p.unpacks for p in parts) or is_unpacking(equation)
-    joins = max((p.joins for p in parts), default=0) + (
+    unpacks = any([p.unpacks for p in parts]) or is_unpacking(equation)
+    joins = max([p.joins for p in parts], default=0) + (
         len(distinct) > 1 and isinstance(equation.primitive.lower, View)
     )
     return _Price(min(total, cost.UNLIMITED), min(loads, cost.UNLIMITED), unpacks, joins)
@@ -428,10 +437,7 @@ def _is_cheap(price: _Price, points: int, elements: int) -> bool:
 
 
 def _most_places(demand: Demand) -> int:
-    places: dict[int, int] = {}
-    for root, _ in demand:
-        places[root] = places.get(root, 0) + 1
-    return max(places.values())
+    return max(Counter([root for root, _ in demand]).values())
 
 
 def _dots(equations: tuple[Equation, ...], recomputed_values: frozenset[Var]) -> frozenset[int]:

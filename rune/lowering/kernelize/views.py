@@ -37,9 +37,9 @@ def resolve(equation: Equation, indices: Indices) -> Resolution:
     assert isinstance(view, View)
     types = [a.type for a in equation.operands]
     source = view.rule(indices, *types, **equation.params)
-    if any(0 in type.shape for type in types):  # an array without elements shows nothing
+    if any([0 in type.shape for type in types]):  # an array without elements shows nothing
         source = replace(source, pieces=tuple(p for p in source.pieces if 0 not in types[p.operand].shape))
-    if any(piece.elements for piece in source.pieces):
+    if any([piece.elements for piece in source.pieces]):
         pieces = tuple(_with_literals(p, equation) for p in source.pieces)
         source = replace(source, pieces=pieces)
     return simplify(source)

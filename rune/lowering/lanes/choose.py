@@ -24,18 +24,9 @@ from collections.abc import Iterable, Iterator, Set
 
 from rune import dims
 from rune.dims import Size
-from rune.lowering.kernel.expr import Expr, Load, Local, Op, operands
+from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
-from rune.lowering.kernel.rewrite import (
-    expr_sizes,
-    expressions,
-    mentions,
-    names_assigned,
-    names_bound,
-    names_used,
-    walk,
-    walk_expr,
-)
+from rune.lowering.kernel.rewrite import expressions, mentions, names_assigned, names_bound, names_used, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
 from rune.records import dataclass
 
@@ -83,11 +74,14 @@ def _loop(loop: For, lanes: int, aliases: frozenset[str], scalar_loops: frozense
     trips = trip_count(loop.extent)
     # Plus one for the loop counter.
     best = Choice(inside.loops, trips * (inside.cost + 1))
-    if loop.kind is Kind.UNROLLED or loop.var in scalar_loops or not is_vectorisable(loop, aliases):
+    if loop.kind is Kind.UNROLLED or loop.var in scalar_loops:
+        return best
+    varying = varying_names(loop)
+    if not _is_independent(loop, varying, aliases):
         return best
     # Rounded up, since a masked tail costs as much as a full vector.
     steps = -(-trips // lanes)
-    lane_cost = steps * (_cost_in_lanes(loop, lanes) + 1) + LOOP_OVERHEAD
+    lane_cost = steps * (_cost_in_lanes(loop, varying, lanes) + 1) + LOOP_OVERHEAD
     return Choice(frozenset({id(loop)}), lane_cost) if lane_cost < best.cost else best
 
 
@@ -115,8 +109,7 @@ def _distinct(expr: Expr) -> Iterable[Expr]:
     return parts.values()
 
 
-def _cost_in_lanes(loop: For, lanes: int) -> float:
-    varying = varying_names(loop)
+def _cost_in_lanes(loop: For, varying: frozenset[str], lanes: int) -> float:
     total = 0.0
     pending: list[tuple[Stmt, int]] = [(s, 1) for s in loop.body]
     while pending:
@@ -182,7 +175,10 @@ def reads_any(expr: Expr, names: Set[str]) -> bool:
             if part.name in names:
                 return True
         # Of a load only the index matters: with the same index all lanes read the same element.
-        elif any([mentions(size, names) for size in expr_sizes(part)[:1]]):
+        elif type(part) is Load:
+            if mentions(part.indices[0], names):
+                return True
+        elif type(part) is Index and mentions(part.dim, names):
             return True
     return False
 
@@ -192,7 +188,10 @@ def reads_any(expr: Expr, names: Set[str]) -> bool:
 
 def is_vectorisable(loop: For, aliases: frozenset[str] = frozenset()) -> bool:
     """Whether the iterations of the loop may run side by side."""
-    varying = varying_names(loop)
+    return _is_independent(loop, varying_names(loop), aliases)
+
+
+def _is_independent(loop: For, varying: frozenset[str], aliases: frozenset[str]) -> bool:
     inside = list(walk(loop.body))
     if any(isinstance(s, (Alloc, Barrier)) for s in inside):
         return False
@@ -207,7 +206,7 @@ def is_vectorisable(loop: For, aliases: frozenset[str] = frozenset()) -> bool:
         return False
     if not _reductions_only(loop, inside):
         return False
-    return loop.kind in _INDEPENDENT or _stores_apart(loop, inside, aliases)
+    return loop.kind in _INDEPENDENT or _stores_apart(loop, inside, varying - {loop.var}, aliases)
 
 
 def _reductions_only(loop: For, inside: list[Stmt]) -> bool:
@@ -223,9 +222,11 @@ def _reductions_only(loop: For, inside: list[Stmt]) -> bool:
     return not outer & names_used(loop.body)
 
 
-def _stores_apart(loop: For, inside: list[Stmt], aliases: frozenset[str]) -> bool:
-    """Whether each iteration stores to elements of its own and reads no other iteration's."""
-    others = varying_names(loop) - {loop.var}
+def _stores_apart(loop: For, inside: list[Stmt], others: frozenset[str], aliases: frozenset[str]) -> bool:
+    """Whether each iteration stores to elements of its own and reads no other iteration's.
+
+    others: the names that differ between lanes, without the loop's variable
+    """
     store_indices = {s.buffer: s.index for s in loop.body if isinstance(s, Store)}
     if any(isinstance(s, Store) and s.buffer not in store_indices for s in inside):
         return False  # inside a nested statement, or to a buffer of another statement

@@ -40,6 +40,7 @@ from rune.lowering.kernel.rewrite import (
     size_names,
     stmt_sizes,
     unique_names,
+    walk,
     with_bodies,
 )
 from rune.lowering.passes import Pass
@@ -50,6 +51,10 @@ def eliminate_dead(code: KernelCode) -> KernelCode:
     """The code without what nothing reads."""
     unique = unique_names(code)
     body = unique.body
+    if not any(type(s) is Var or type(s) is Alloc for s in walk(body)):
+        # Only Lets can be dead: the walk drops a chain of them at once.
+        after = _Round(frozenset(), frozenset()).body(body)
+        return code if after == body else replace(unique, body=after)
     while True:
         # This includes names of Lets, which does no harm: only Alloc and Store look here.
         scratch = names_bound(body) - buffers_read(body)

@@ -6,10 +6,10 @@ buffer that it reads has changed up to that place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import field
 
-from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
+from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Barrier, For, KernelCode, Stmt
 from rune.lowering.kernel.rewrite import (
     Body,
@@ -23,13 +23,19 @@ from rune.lowering.kernel.rewrite import (
 from rune.records import dataclass, replace
 
 # An expression at one place in the code: its number, and how often what it reads has changed.
-Key = tuple[int, tuple[tuple[str, int], ...]]
+Key = int | tuple[int, ...]
 
 
 @dataclass(slots=True)
 class Numbers:
-    """A number for every expression, the same for expressions of the same text."""
+    """A number for every expression, the same for expressions of the same text.
 
+    `changing`: the Vars and buffers that change. `reads`: those of them that an expression reads,
+    by its number; sorted, because keys must not depend on the order of a set.
+    """
+
+    changing: frozenset[str]
+    reads: list[tuple[str, ...]] = field(default_factory=list)
     # By identity: every expression around an expression looks it up again, in both walks.
     known: dict[int, tuple[Expr, int]] = field(default_factory=dict)
     # By the numbers of their parts: whole trees would be hashed and compared at every level.
@@ -39,22 +45,31 @@ class Numbers:
         """The number of an expression."""
         entry = self.known.get(id(expr))
         if entry is None:
-            number = self.numbers.setdefault(self._parts(expr), len(self.numbers))
+            inner = [*map(self.of, operands(expr))]
+            number = self.numbers.setdefault((*_without_operands(expr), *inner), len(self.reads))
+            if number == len(self.reads):
+                self.reads.append(self._read_by(expr, inner))
             entry = self.known[id(expr)] = (expr, number)
         return entry[1]
 
-    def _parts(self, expr: Expr) -> tuple[object, ...]:
-        if type(expr) is Op:
-            return Op, expr.name, expr.dtype, *map(self.of, expr.args)
-        if type(expr) is Cast:
-            return Cast, expr.dtype, self.of(expr.arg)
-        if type(expr) is Load:
-            guard = None if expr.guard is None else self.of(expr.guard)
-            return Load, expr.buffer, expr.indices, expr.dtype, guard
-        return (expr,)
+    def _read_by(self, expr: Expr, inner: Iterable[int]) -> tuple[str, ...]:
+        """The changing Vars and buffers that an expression reads. inner: numbers of its operands"""
+        names = {name for number in inner for name in self.reads[number]}
+        if type(expr) is Local:
+            names.add(expr.name)
+        elif type(expr) is Load:
+            names.add(expr.buffer)
+        for size in expr_sizes(expr):
+            names |= size_names(size)
+        return tuple(sorted(names & self.changing)) if names else ()
 
 
-_NOTHING: frozenset[str] = frozenset()
+def _without_operands(expr: Expr) -> tuple[object, ...]:
+    if type(expr) is Op:
+        return Op, expr.name, expr.dtype
+    if type(expr) is Cast:
+        return Cast, expr.dtype
+    return (Load, expr.buffer, expr.indices, expr.dtype) if type(expr) is Load else (expr,)
 
 
 @dataclass(slots=True)
@@ -66,9 +81,6 @@ class Versions:
     memory: frozenset[str]  # buffers that the kernel writes
     together: dict[str, frozenset[str]]  # aliases: a write to one is a write to all
     changes: dict[int, frozenset[str]]  # what each statement changes, by identity
-    # Keyed by identity: every enclosing expression looks its parts up again. Sorted, because keys
-    # must not depend on the order of a set.
-    known: dict[int, tuple[Expr, tuple[str, ...]]] = field(default_factory=dict)
 
     def from_start(self) -> Versions:
         """The state at the beginning of the code, for another walk over it."""
@@ -77,32 +89,8 @@ class Versions:
     def key(self, expr: Expr) -> Key:
         """The key of an expression at this place."""
         number = self.of_expressions.of(expr)
-        names = self.read_by(expr) if self.numbers else ()
-        return number, tuple([(name, self.numbers[name]) for name in names]) if names else ()
-
-    def read_by(self, expr: Expr) -> tuple[str, ...]:
-        """The changing Vars and buffers that an expression reads, sorted."""
-        entry = self.known.get(id(expr))
-        if entry is None:
-            names = self._names_read(expr)
-            entry = self.known[id(expr)] = (expr, tuple(sorted(names)) if len(names) > 1 else tuple(names))
-        return entry[1]
-
-    def _names_read(self, expr: Expr) -> Collection[str]:
-        # By cases, since most nodes read nothing that changes.
-        if type(expr) is Op:
-            inner = [names for names in map(self.read_by, expr.args) if names]
-            return inner[0] if len(inner) == 1 else _NOTHING.union(*inner)
-        if type(expr) is Cast:
-            return self.read_by(expr.arg)
-        if type(expr) is Local:
-            return (expr.name,) if expr.name in self.numbers else ()
-        if type(expr) is Const:
-            return ()
-        names = {n for size in expr_sizes(expr) for n in size_names(size)}
-        if isinstance(expr, Load):
-            names.add(expr.buffer)
-        return frozenset(names & self.numbers.keys()).union(*map(self.read_by, operands(expr)))
+        names = self.of_expressions.reads[number]
+        return (number, *[self.numbers[name] for name in names]) if names else number
 
     def _change(self, names: Iterable[str]) -> None:
         for name in names:
@@ -143,4 +131,4 @@ def versions_of(code: KernelCode) -> Versions:
         aliases = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
         together.update(dict.fromkeys(aliases, aliases))
     names = changing | {n for c in changing for n in together.get(c, ())}
-    return Versions(Numbers(), dict.fromkeys(names, 0), buffers_written(code.body), together, changes)
+    return Versions(Numbers(frozenset(names)), dict.fromkeys(names, 0), buffers_written(code.body), together, changes)

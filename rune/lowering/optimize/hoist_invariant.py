@@ -16,6 +16,7 @@ Cost:      linear in the code times the depth of its loops.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from rune import dims
 from rune.dims import Size
@@ -51,7 +52,7 @@ class _Hoister:
         statements: list[Stmt] = []
         for stmt in body:
             stmt = map_bodies(stmt, self.body)
-            if isinstance(stmt, For) and stmt.kind not in (Kind.GRID, Kind.WORKGROUP):
+            if _runs_in_a_thread(stmt):
                 statements += self.loop(stmt)
             else:
                 statements.append(stmt)
@@ -107,8 +108,15 @@ class _Hoister:
         return map_parts(stmt, visit, lambda size: size)
 
 
+def _runs_in_a_thread(stmt: Stmt) -> TypeGuard[For]:
+    """Whether a statement is a loop whose iterations are of one point."""
+    return type(stmt) is For and stmt.kind is not Kind.GRID and stmt.kind is not Kind.WORKGROUP
+
+
 def hoist_invariant(code: KernelCode) -> KernelCode:
     """The code with invariant values computed once."""
+    if not any(map(_runs_in_a_thread, walk(code.body))):
+        return code
     unique = unique_names(code)
     written_buffers = buffers_written(unique.body)
     alias_names = {name for pair in unique.aliases for name in pair}

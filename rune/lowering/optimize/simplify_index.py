@@ -71,15 +71,13 @@ class _Simplifier:
         return map_expr(self.node, expr)
 
     def node(self, expr: Expr) -> Expr:
+        # By exact types, as in `operands`: most nodes are names, loads and operations on floats.
+        if type(expr) is Local:
+            return self.known.get(expr.name, expr)
+        if type(expr) is Load:
+            return self.load(expr)
         match expr:
-            case Local(name=name):
-                return self.known.get(name, expr)
-            case Load(guard=guard) if guard == _TRUE:
-                return replace(with_sizes(self.size, expr), guard=None)
-            case Load(guard=guard, dtype=dtype) if guard == _FALSE:
-                # A load whose guard fails is 0, and all dtypes have 0 as zero bytes.
-                return Const(bytes(dtype.itemsize), dtype)
-            case Load() | Index():
+            case Index():
                 return with_sizes(self.size, expr)
             case Op(dtype=dtype) if dtype == dtypes.bool_:
                 return _condition(expr)
@@ -89,6 +87,15 @@ class _Simplifier:
                 return _arithmetic(expr, as_size(a), as_size(b), dtype)
             case _:
                 return expr
+
+    def load(self, load: Load) -> Expr:
+        guard = load.guard
+        if isinstance(guard, Const):
+            if not guard.value:
+                # A load whose guard fails is 0, and all dtypes have 0 as zero bytes.
+                return Const(bytes(load.dtype.itemsize), load.dtype)
+            load = replace(load, guard=None)
+        return with_sizes(self.size, load)
 
     def body(self, body: Body) -> Body:
         return tuple(new for stmt in body for new in self.stmt(stmt))

@@ -25,9 +25,8 @@ def eliminate_common(program: Program) -> Program:
     replacements: dict[Var, Atom] = {}
     equations: list[Equation] = []
     for equation in program.equations:
-        key = _key(equation, replacements)
-        first = None if key is None else firsts.setdefault(key, equation)
-        if first is None or first is equation:
+        first = _first(equation, replacements, firsts)
+        if first is equation:
             equations.append(equation)
         else:
             # Later keys use the first result, so chains of duplicates collapse in one walk.
@@ -35,22 +34,22 @@ def eliminate_common(program: Program) -> Program:
     return substitute(program, replacements, equations) if replacements else program
 
 
-def _key(equation: Equation, replacements: Mapping[Var, Atom]) -> Hashable | None:
-    """The key of equal equations; None for an equation that must stay or cannot be compared."""
+def _first(equation: Equation, replacements: Mapping[Var, Atom], firsts: dict[Hashable, Equation]) -> Equation:
+    """The first equation that equals this one; itself, if it must stay or cannot be compared."""
     # Equal effects remain two: a callback runs as often as the program calls it.
     if effect_of(equation) is not None:
-        return None
-    operands = tuple(_operand(a, replacements) for a in equation.operands)
+        return equation
+    operands = tuple([_operand(a, replacements) for a in equation.operands])
     # The programs of branches may recompute something on purpose (decision 0014).
     value_of = _Structure if equation.primitive is loop else _itself
-    params = tuple((name, _typed(equation.params[name], value_of)) for name in sorted(equation.params))
-    key = (equation.primitive, operands, _Params(params), tuple(v.type for v in equation.results))
+    params = tuple([(name, _typed(equation.params[name], value_of)) for name in sorted(equation.params)])
+    key = (equation.primitive, operands, _Params(params), tuple([v.type for v in equation.results]))
     # Parameters may be unhashable, such as lists; such equations are not shared.
     try:
         hash(key)
     except TypeError:
-        return None
-    return key
+        return equation
+    return firsts.setdefault(key, equation)
 
 
 class _Params(tuple):

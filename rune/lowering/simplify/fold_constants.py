@@ -13,7 +13,7 @@ Invariant: every value keeps its bits.  Cost: linear in the number of equations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -50,9 +50,13 @@ def fold_constants(program: Program) -> Program:
 
 def resolved(equation: Equation, replacements: Mapping[Var, Atom]) -> Equation:
     """The equation with the replacements of its operands."""
-    operands = tuple(replacements.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
-    same = all(a is b for a, b in zip(operands, equation.operands))
-    return equation if same else replace(equation, operands=operands)
+    if replacements.keys().isdisjoint(equation.operands):
+        return equation
+    return replace(equation, operands=_replaced(equation.operands, replacements))
+
+
+def _replaced(operands: Iterable[Atom], replacements: Mapping[Var, Atom]) -> tuple[Atom, ...]:
+    return tuple([replacements.get(a, a) if isinstance(a, Var) else a for a in operands])
 
 
 def _broadcast_scalar(equation: Equation) -> Atom | None:
@@ -66,9 +70,9 @@ def _with_scalars(equation: Equation, scalars: Mapping[Var, Atom]) -> Equation:
     """An elementwise equation with rank-0 operands in place of their broadcasts."""
     if not isinstance(equation.primitive.lower, ELEMENTWISE):
         return equation
-    operands = tuple(scalars.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
-    if all(a is b for a, b in zip(operands, equation.operands)):
+    if scalars.keys().isdisjoint(equation.operands):
         return equation
+    operands = _replaced(equation.operands, scalars)
     if not any(a.type.shape for a in operands):
         return equation  # the result would lose its shape; `narrow` handles that case
     new_equation = replace(equation, operands=operands)
@@ -83,15 +87,14 @@ def type_of_result(equation: Equation) -> ArrayType:
 def _fold(equation: Equation) -> Literal | None:
     """The value of a rank-0 equation whose operands are all literals."""
     primitive, results = equation.primitive, equation.results
-    literal = all(isinstance(a, Literal) for a in equation.operands) and equation.operands
-    known = primitive.reference is not None and primitive.lower is not None
-    # `literal` is () for an operation without operands, such as iota.
-    if not literal or not known or len(results) != 1 or results[0].type.shape:
+    if len(results) != 1 or results[0].type.shape or primitive.reference is None or primitive.lower is None:
+        return None
+    # An operation without operands, such as iota, is not folded.
+    if not equation.operands or not all(isinstance(a, Literal) for a in equation.operands):
         return None
     if not _is_exact(primitive.lower):
         return None
     values = [a.value for a in equation.operands if isinstance(a, Literal)]
-    assert primitive.reference is not None
     # Overflow and division by zero give values here, as they do when the program runs.
     with np.errstate(all="ignore"):
         value = np.asarray(primitive.reference(*values, **equation.params))

@@ -80,3 +80,18 @@ def test_fixpoint_repeats_until_nothing_changes_and_refuses_cycles():
     assert fixpoint(Pass("halve", "", lambda n: n // 2)).run(100) == 0
     with pytest.raises(CheckError, match=r"fixpoint: cannot finish \(flip"):
         fixpoint(Pass("flip", "", lambda n: -n)).run(1)
+
+
+def test_a_fixpoint_ends_once_each_pass_has_changed_nothing_since_the_last_change():
+    runs: list[str] = []
+
+    def halve(n: int) -> int:
+        runs.append("halve")
+        return n // 2 if n > 1 else n
+
+    def idle(n: int) -> int:
+        runs.append("idle")
+        return n
+
+    assert fixpoint(Pass("halve", "", halve), Pass("idle", "", idle)).run(2) == 1
+    assert runs == ["halve", "idle", "halve"]

@@ -47,13 +47,13 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
 
 def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     """A value of dtype `source` as one of `target`; floats saturate, and round once."""
-    wide = dtypes.f64 if source == dtypes.f64 else dtypes.f32
-    number = Written(x, wide, [])
     if source in dtypes.FLOATING and target in dtypes.INTEGER:
+        wide = dtypes.f64 if source == dtypes.f64 else dtypes.f32
         # LLVM's own fptosi.sat takes lanes one by one.
-        return _value(floats.to_integer(number, target))
+        return _value(floats.to_integer(Written(x, wide, []), target))
     if (source, target) == (dtypes.f64, dtypes.f16):
-        return llvm_scalar.convert(_value(floats.to_odd(number)), dtypes.f32, target)
+        odd = floats.to_odd(Written(x, dtypes.f64, []))
+        return llvm_scalar.convert(_value(odd), dtypes.f32, target)
     return llvm_scalar.convert(x, source, target)
 
 

@@ -125,11 +125,11 @@ class Values(ExpressionWalk[Value]):
         return llvm_scalar.integer_part(self.expr(arg), target)
 
     def op(self, op: Op) -> Value:
-        values = [self.expr(a) for a in op.args]
+        values = tuple([self.expr(a) for a in op.args])
         # As vectors if one of them is.
-        lanes = self.env.count if any(v.lanes for v in values) else 0
-        spread = tuple(self.writer.splat(v, lanes) for v in values)
-        return llvm_functions.operation(op.name, op.dtype, spread, op.args[-1].dtype)
+        if self.env.lanes is not None and any([v.lanes for v in values]):
+            values = tuple([self.writer.splat(v, self.env.count) for v in values])
+        return llvm_functions.operation(op.name, op.dtype, values, op.args[-1].dtype)
 
     def index(self, dim: Size) -> Value:
         """An index expression as a value, by lane where it varies."""
