@@ -33,8 +33,8 @@ def configure(**changes: Any) -> Setting[Config]:
     python_integers: "checked"; "wrapped": a dtype that is too narrow drops upper bits, as in JAX
     bools_select:  False times a float is 0 in arrays, even if the float is NaN, as in XLA
     callback_errors: "unchanged"; "quoted": a RuntimeError quotes what a callback raised, as in JAX
-    array_namespace: the module that `x.__array_namespace__()` gives, by name; None: rune.numpy, with
-                   arrays that can be written to, as the array API standard has them
+    array_namespace: the name of the module that `x.__array_namespace__()` gives; None: rune.numpy
+                   with arrays that can be written to, as the array API standard has them
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
     check_keys:    using a random key twice is an error
     check_leaks:   keeping a traced value after its transformation is an error
