@@ -6,8 +6,6 @@ it says that it has neither masks as indices nor such shapes, and libraries choo
 
 from __future__ import annotations
 
-from typing import Any
-
 from rune.backends import Device
 from rune.numpy.array_api_info import ArrayNamespaceInfo
 
@@ -17,7 +15,7 @@ __array_api_version__ = "2024.12"
 class JaxNamespaceInfo(ArrayNamespaceInfo):
     """The inspection functions, with JAX's answers."""
 
-    def capabilities(self) -> dict[str, Any]:
+    def capabilities(self) -> dict[str, bool | int]:
         """Capabilities that hold in transformations, too."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
