@@ -39,3 +39,10 @@ def test_masks_and_shapes_that_depend_on_values_are_not_promised():
 
 def test_arrays_of_the_standard_are_on_no_device():
     assert jnp.__array_namespace_info__().default_device() is None
+
+
+def test_the_dtypes_of_the_standard_are_there():
+    info = jnp.__array_namespace_info__()
+
+    assert info.dtypes(kind="real floating")["float32"] == info.default_dtypes()["real floating"] == np.float32
+    assert info.devices()[0].name == "cpu:0"

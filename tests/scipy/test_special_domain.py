@@ -59,7 +59,7 @@ WIDE_SHAPES = np.array([0.02, 0.1, 0.3, 1.0, 2.5, 19.0, 21.0, 150.0, 3e3])
 RATIOS = np.array([1e-6, 0.01, 0.3, 0.71, 0.95, 1.0, 1.1, 1.29, 1.6, 4.0])
 
 
-# Whole numbers and others on both sides of 0, near it and beyond 30, where functions take other ways.
+# Whole numbers and others on both sides of 0, near it and beyond 30, where other ways are taken.
 POLES = np.array([-4097.0, -301, -50, -31, -30.5, -17, -2, -1, -0.5, 0, 1, 3, 17, 31, 40, 63.5, 301])
 
 
