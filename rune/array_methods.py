@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rune import dtypes, locks
+from rune import config, dtypes, locks
 from rune.array_functions import ArrayFunctions, namespace
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
@@ -27,13 +27,15 @@ API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 def __array_namespace__(self: Array, *, api_version: str | None = None) -> Any:
     """rune.numpy as the array API standard requires it: arrays it makes support item assignment.
 
+    `rune.configure(array_namespace=...)` names another module, as `rune.as_jax` does.
     Errors: ArgumentError for a version that is not one of the standard's up to 2025.12.
     """
     if api_version is not None and api_version not in API_VERSIONS:
         raise ArgumentError(
             f"array: cannot give the namespace of version {api_version!r} (one of {', '.join(API_VERSIONS)})"
         )
-    return namespace().mutable_boxes.NAMESPACE
+    name = config.current().array_namespace
+    return locks.load(name) if name else namespace().mutable_boxes.NAMESPACE
 
 
 def compress(

@@ -40,6 +40,7 @@ class Config:
     python_integers: str = "checked"  # "wrapped": integers out of the dtype's range wrap around
     bools_select: bool = False  # False times a float is 0 in arrays, even if the float is NaN
     callback_errors: str = "unchanged"  # "quoted": a RuntimeError that quotes the error, as XLA's
+    array_namespace: str | None = None  # the module `x.__array_namespace__()` gives; None: boxes
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
     rank_promotion: str = "allow"  # "warn", "raise": if operands of different ranks broadcast
     log_compiles: bool = False  # log traces and compilations to the logger "rune"

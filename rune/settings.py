@@ -33,6 +33,7 @@ def configure(**changes: Any) -> Setting[Config]:
     python_integers: "checked"; "wrapped": a dtype that is too narrow drops upper bits, as in JAX
     bools_select:  False times a float is 0 in arrays, even if the float is NaN, as in XLA
     callback_errors: "unchanged"; "quoted": a RuntimeError quotes what a callback raised, as in JAX
+    array_namespace: the name of what `x.__array_namespace__()` gives; None: rune.numpy with boxes
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
     check_keys:    using a random key twice is an error
     check_leaks:   keeping a traced value after its transformation is an error
@@ -46,8 +47,7 @@ def configure(**changes: Any) -> Setting[Config]:
     promotion:     "standard"; "strict": operands of different dtypes do not combine
     rank_promotion: "allow"; "warn", "raise": if operands of different ranks broadcast, except
                    numbers
-    cpu_devices:   the number of devices that share the CPU's cores: cpu:0, cpu:1, ...; set it once,
-                   before the first array
+    cpu_devices:   devices that share the CPU's cores: cpu:0, ...; set it before the first array
     xla_flags:     XLA_FLAGS may give the number, too: --xla_force_host_platform_device_count=8
     device:        a device or its name: where new arrays and computations with only them go
     symbolic:      "declared"; "auto": axes that change become symbolic in jit

@@ -26,7 +26,12 @@ from rune.errors import ArgumentError
 
 # The settings in which JAX differs, for the process; `with SETTINGS:` confines them to a block.
 SETTINGS = config.setting(
-    wide_dtypes="truncated", python_integers="wrapped", bools_select=True, callback_errors="quoted", xla_flags=True
+    wide_dtypes="truncated",
+    python_integers="wrapped",
+    bools_select=True,
+    callback_errors="quoted",
+    xla_flags=True,
+    array_namespace="jax.numpy",
 )
 _PACKAGES = ("jaxlib", "jax")
 _HERE = Path(__file__).parent

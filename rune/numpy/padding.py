@@ -20,6 +20,7 @@ from rune.numpy.averages import mean
 from rune.numpy.creation import asarray
 from rune.numpy.functional import apply_along_axis
 from rune.numpy.joining import repeated
+from rune.numpy.logic import where
 from rune.numpy.order_statistics import median
 from rune.numpy.reductions import max as amax
 from rune.numpy.reductions import min as amin
@@ -102,11 +103,14 @@ def _pad_by(function: Callable[..., Array], x: Array, widths: list[list[Size]], 
 
 
 def _places(widths: list[list[Size]], options: Mapping[str, object], x: ArrayLike) -> list[_Place]:
-    ends = [(0, 0)] * rank(x)
+    ends = [(None, None)] * rank(x)
     if "end_values" in options:
         ends = np.broadcast_to(np.asarray(options["end_values"]), (rank(x), 2)).tolist()
     if options.get("stat_length") is not None:
         ends = _pairs("stat_length", options["stat_length"], x)
+        if any(at_most(n, 0) is True for pair in ends for n in pair):
+            length = options["stat_length"]
+            raise ArgumentError(f"pad: cannot use stat_length={length!r} (at least one element required)")
     return [_Place(i, widths[i][0], widths[i][1], (ends[i][0], ends[i][1])) for i in range(rank(x))]
 
 
@@ -231,7 +235,7 @@ def _ramp(x: ArrayLike, place: _Place, side: int) -> Array:
     width, dtype = (place.low, place.high)[side], type_of(x).dtype
     end = promote.as_type(place.options[side], dtype, False, "pad")
     if dtype in dtypes.INTEGER and not isinstance(width, Dim):
-        ramp = _integer_ramp(end, edge, width, axis)
+        ramp = _integer_ramp(as_array(end, dtype), edge, width, axis)
     else:
         edge = c.squeeze(edge, axis)
         ramp = linspace(end, edge, width, endpoint=False, dtype=dtype, axis=axis)
@@ -239,18 +243,22 @@ def _ramp(x: ArrayLike, place: _Place, side: int) -> Array:
 
 
 def _integer_ramp(end: Array, edge: Array, width: int, axis: int) -> Array:
-    """floor(end + (edge - end) * k / width): rounded only there, and nothing overflows."""
-    shape = [width if i == axis else 1 for i in range(rank(edge))]
-    k = ops.iota(shape=tuple(shape), axis=axis, dtype=type_of(edge).dtype)
-    way = edge - end
-    step = way // width
-    return end + step * k + (way - step * width) * k // width
+    """floor(end + (edge - end) * k / width), by distances without a sign, which do not overflow."""
+    dtype = type_of(edge).dtype
+    wide = dtypes.u64 if dtype.itemsize == 8 else dtypes.u32
+    shape = tuple(width if i == axis else 1 for i in range(rank(edge)))
+    k = ops.iota(shape=shape, axis=axis, dtype=wide)
+    is_up, start, stop = edge >= end, c.astype(end, wide), c.astype(edge, wide)
+    way = where(is_up, stop - start, start - stop)
+    steps, part = way // width * k, way % width * k
+    up, down = start + steps + part // width, start - steps - (part + (width - 1)) // width
+    return c.astype(where(is_up, up, down), dtype)
 
 
 def _statistic(reduce: Callable[..., Array]) -> Callable[[Array, _Place, int], Array]:
     def end(x: ArrayLike, place: _Place, side: int) -> Array:
         axis, size = place.axis, type_of(x).shape[place.axis]
-        count = place.options[side] or size
+        count = size if place.options[side] is None else place.options[side]
         count = count if isinstance(size, Dim) else min(count, size)
         start = 0 if side == 0 else size - count
         statistic = reduce(cut_out(x, axis, start, start + count), axis=axis, keepdims=True)

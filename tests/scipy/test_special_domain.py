@@ -59,6 +59,10 @@ WIDE_SHAPES = np.array([0.02, 0.1, 0.3, 1.0, 2.5, 19.0, 21.0, 150.0, 3e3])
 RATIOS = np.array([1e-6, 0.01, 0.3, 0.71, 0.95, 1.0, 1.1, 1.29, 1.6, 4.0])
 
 
+# Whole numbers and others on both sides of 0, near it and beyond 30, where other ways are taken.
+POLES = np.array([-4097.0, -301, -50, -31, -30.5, -17, -2, -1, -0.5, 0, 1, 3, 17, 31, 40, 63.5, 301])
+
+
 def _near_mode() -> tuple[np.ndarray, ...]:
     """Parameters a, and x from far below a to far above it."""
     a, ratio = _crossed(SHAPES, RATIOS)
@@ -108,6 +112,7 @@ DOMAINS = [
     Domain("betaincinv", _crossed(SHAPES[2:], SHAPES[2:], np.linspace(0.0, 1.0, 7)), wide=1e-12, narrow=2e-5),
     Domain("betaln", _crossed(SHAPES, SHAPES), wide=1e-12, narrow=4e-6),
     Domain("binom", _crossed(np.arange(40.0), np.arange(12.0)), narrow=1e-5),
+    Domain("binom", _crossed(POLES, POLES), wide=1e-12, narrow=3e-4),  # logarithms near 1,400 cancel
     Domain("hyp1f1", _crossed(SHAPES[2:5], SHAPES[2:5], np.linspace(-40.0, 80.0, 25)), wide=1e-11, narrow=1e-4),
 ]
 

@@ -105,6 +105,10 @@ def over_gamma(x: Array) -> Array:
     return rnp.where(is_pole, 0.0, 1.0 / gamma_function(rnp.where(is_pole, 1.0, x)))
 
 
+def _is_negative_whole(x: Array) -> Array:
+    return (x < 0) & (x == rnp.round(x))
+
+
 @elementwise
 def binom(n: Array, k: Array) -> Array:
     """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)), the number of choices of k out of n.
@@ -122,10 +126,10 @@ def binom(n: Array, k: Array) -> Array:
     direct = gamma_function(n1 + 1.0) * over_gamma(k1 + 1.0) * over_gamma(n1 - k1 + 1.0)
     logs = -rnp.log(rnp.abs(n + 1.0)) - log_beta(1.0 + n - k, 1.0 + k)
     signs = _sign(n + 1.0) * _sign(k + 1.0) * _sign(n - k + 1.0)
-    is_none = ((k < 0) & (k == rnp.round(k))) | ((n >= 0) & (n == rnp.round(n)) & (k > n))
-    far = rnp.where(is_none & (k == rnp.round(k)), 0.0, signs * rnp.exp(logs))
+    is_none = _is_negative_whole(k) | _is_negative_whole(n - k)
+    far = rnp.where(is_none, 0.0, signs * rnp.exp(logs))
     number = _rounded(rnp.where(is_direct, direct, far), n, k)
-    return undefined(rnp.isnan(n) | rnp.isnan(k), number)
+    return undefined(_is_negative_whole(n) | rnp.isnan(n) | rnp.isnan(k), number)
 
 
 def comb(N: Any, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Array:
