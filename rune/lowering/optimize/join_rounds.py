@@ -86,8 +86,9 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
         fitting = min(most, _fitting(inner_loops))
 
         def join(stmt: Stmt) -> Body:
-            is_joinable = isinstance(stmt, For) and _is_joinable(stmt)
-            return _joined(stmt, _rounds(stmt, fitting, arrays), names) if is_joinable else (stmt,)
+            if not isinstance(stmt, For) or not _is_joinable(stmt):
+                return (stmt,)
+            return _joined(stmt, _rounds(stmt, fitting, arrays), names)
 
         result = replace(unique, body=_sum_by_sum(apart(map_stmts(join, unique.body), names)))
         return code if result == code else result
