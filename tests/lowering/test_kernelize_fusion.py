@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -29,9 +30,23 @@ from rune.lowering.kernels import Fill, Let, Reduce, Write
 from rune.lowering.kernels_check import check
 from rune.lowering.kernels_text import program_text
 from rune.lowering.stages import stages
+from rune.ops.memory import in_memory
 from tests.lowering import models
 from tests.support.gpus import H100
-from tests.support.lowering import PLAIN, WITH_DOT, f32, i32, number, only_kernel, program_of, target
+from tests.support.lowering import (
+    PLAIN,
+    WITH_DOT,
+    agree,
+    evaluate,
+    f32,
+    i32,
+    number,
+    only_kernel,
+    program_of,
+    random_arguments,
+    run_kernel_program,
+    target,
+)
 from tests.support.random_programs import random_program
 from tests.support.work import calls
 
@@ -220,6 +235,29 @@ def test_a_row_that_does_not_fit_scratch_is_computed_again():
     kernel = only_kernel(kernelize(program_of(models.softmax, f32(64, 512)), small))
 
     assert [type(s) for s in kernel.body] == [Reduce, Reduce, Write]
+
+
+@pytest.mark.parametrize(
+    ("length", "columns", "kinds"),
+    [
+        (7, 13, [Write]),
+        (8, 13, [Fill, Write]),
+        (14, 512, [Fill, Write]),
+        (15, 13, [Fill, Fill, Write]),
+        (8, 513, [Write]),
+    ],
+)
+def test_rows_that_would_be_written_out_many_times_live_in_slow_scratch(length: int, columns: int, kinds: list[type]):
+    def sums(x: Any) -> Any:
+        for _ in range(length):
+            x = in_memory(x + x[:, ::-1])
+        return x
+
+    program, device = program_of(sums, f32(64, columns)), target(scratch_bytes=0)
+    lowering, args = stages(program, device), random_arguments(program)
+
+    assert [type(s) for s in only_kernel(kernelize(program, device)).body] == kinds
+    agree(evaluate(program, args), run_kernel_program(lowering.kernels, args, {}), relative=1e-5)
 
 
 def test_a_value_that_does_not_depend_on_the_column_is_computed_outside_the_inner_loop():

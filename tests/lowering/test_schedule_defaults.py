@@ -147,8 +147,10 @@ def test_a_row_is_not_written_out_where_its_functions_are_long(function: Any, sc
 @pytest.mark.parametrize(
     ("type", "schedule"),
     [
-        (f32(2048, 512), "rows(i0=64)"),
-        (f32(512, 96), "rows(i0=32)"),
+        (f32(2048, 512), "vectors(4, lanes=1) rows(i0=16)"),
+        (f32(96, 48), "vectors(4, lanes=1) rows(i0=16)"),
+        (f32(40, 512), "rows(i0=64)"),
+        (f32(40, 96), "rows(i0=32)"),
         (f32(24, 16), "rows(i0=16)"),
         (f32(100, 512), "squares(i0=8)"),
         (f32(2048, 500), "squares(i0=8)"),

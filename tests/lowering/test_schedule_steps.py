@@ -31,7 +31,15 @@ def test_the_schedules_that_are_tried_have_steps_of_every_kind():
 
 @pytest.mark.parametrize(
     "text",
-    ["parts(4)", "parts(8)", "parts(2, lanes=4)", "rows(i0=2)", "order(i1, i0)", "order(i1, i0) parts(4) rows(i1=3)"],
+    [
+        "parts(4)",
+        "parts(8)",
+        "parts(2, lanes=4)",
+        "rows(i0=2)",
+        "vectors(2, lanes=1) rows(i0=2)",
+        "order(i1, i0)",
+        "order(i1, i0) parts(4) rows(i1=3)",
+    ],
 )
 def test_each_step_keeps_the_values_of_distances(text: str):
     function, types, _ = CASES["distances"]

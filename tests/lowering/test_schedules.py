@@ -158,7 +158,7 @@ SUMS = kernel_of(lambda x: ops.cumsum(x, axis=1, reverse=False), f32(3, 40))
 def _refused(text: str) -> str:
     """The step of a schedule of one or two that is at fault."""
     first, *others = text.split(") ")
-    return others[-1] if others and others[-1].startswith("stage") else f"{first.removesuffix(')')})"
+    return others[-1] if others and others[-1].startswith(("stage", "rows")) else f"{first.removesuffix(')')})"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,8 @@ def _refused(text: str) -> str:
         (PRODUCT, "rows(i2=2)", "it has no axis i2 of known size that 2 rows divide (i0 in 12, i1 in 6)"),
         (PRODUCT, "rows(i0=5)", "it has no axis i0 of known size that 5 rows divide (i0 in 12, i1 in 6)"),
         (PRODUCT, "rows(i0=1)", "1 is not within 2 to 1024"),
-        (PRODUCT, "rows(i0=2) tile(i0=2)", "it has squares, vectors or a tile already"),
+        (PRODUCT, "rows(i0=2) tile(i0=2)", "it has squares or a tile already"),
+        (COPY, "vectors(2, lanes=1) rows(i1=2)", "its vectors are along the same axis"),
     ],
 )
 def test_an_illegal_step_is_refused_with_the_axis_and_what_it_lacks(kernel: Kernel, text: str, reason: str):

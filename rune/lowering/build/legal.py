@@ -127,8 +127,10 @@ def _to_several(kernel: Kernel, step: Rows | Vectors) -> Objections:
 
 
 def _to_rows(kernel: Kernel, rows: Rows, schedule: Schedule) -> Objections:
-    if any(s is not None for s in (schedule.squares, schedule.vectors, schedule.tile)):
-        yield rows, "it has squares, vectors or a tile already"
+    if any(s is not None for s in (schedule.squares, schedule.tile)):
+        yield rows, "it has squares or a tile already"
+    if schedule.vectors is not None and rows.axis == kernel.domain[-1].name:
+        yield rows, "its vectors are along the same axis"
     yield from _to_several(kernel, rows)
     sizes = {a.name: a.size for a in kernel.domain}
     size = sizes.get(rows.axis)

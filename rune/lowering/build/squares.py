@@ -23,7 +23,7 @@ from rune.dims import Size
 from rune.lowering.build import loops
 from rune.lowering.build.accesses import apart
 from rune.lowering.build.conditions import every, less
-from rune.lowering.build.schedule import Rows, Schedule, Squares
+from rune.lowering.build.schedule import Rows, Schedule, Squares, Vectors
 from rune.lowering.build.tile import axis_of, copy_body, place_body
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
@@ -41,7 +41,9 @@ BLOCKS = 4  # of a square, along a side
 LEAST_POINTS = 1 << 20
 LEAST_BYTES = 4  # of an element
 MOST_INSTRUCTIONS = 16  # of a point
-_ROWS = (64, 32, 16)  # of which threads read a column; its address costs as much as ten accesses
+# Rows and columns of a point where threads read columns, whose address costs as much as ten
+# accesses. With four columns each, a subgroup writes entire cache lines, and to fewer rows.
+_TILES = ((16, 4), (64, 1), (32, 1), (16, 1))
 _KINDS = [Kind.SERIAL, Kind.VECTOR]
 
 
@@ -58,7 +60,7 @@ def choose_squares(kernel: Kernel, side: int, lanes: int = 1) -> Squares | None:
 
 
 def choose_lines(kernel: Kernel, squares: Squares, target: Target) -> Schedule | None:
-    """In place of squares: neighbouring threads read columns, and write lines of a row each.
+    """In place of squares: neighbouring threads read columns, and write lines of rows.
 
     None if the threads of a subgroup cannot read at addresses that all share, or have too few.
     """
@@ -69,11 +71,14 @@ def choose_lines(kernel: Kernel, squares: Squares, target: Target) -> Schedule |
     is_known = all(isinstance(dims.coefficient(x.indices[0], last.name), int) for x in reads)
     if not target.has_lines or not words or not is_turned or not is_known or not is_regular(kernel):
         return None
-    for count in _ROWS:
-        groups = dims.product(a.size for a in kernel.domain) // (count * target.subgroup_threads)
-        is_whole = dims.divides(count, axis.size) and dims.divides(target.subgroup_threads, last.size)
-        if is_whole is True and isinstance(axis.size, int) and dims.at_most(groups, target.launch_groups):
-            return Schedule(rows=Rows(axis.name, count))
+    points = dims.product(a.size for a in kernel.domain)
+    for rows, columns in _TILES:
+        group = columns * target.subgroup_threads
+        is_whole = dims.divides(rows, axis.size) and dims.divides(group, last.size)
+        is_few = dims.at_most(points // (rows * group), target.launch_groups)
+        if is_whole is True and is_few and isinstance(axis.size, int):
+            vectors = Vectors(columns, lanes=1) if columns > 1 else None
+            return Schedule(rows=Rows(axis.name, rows), vectors=vectors)
     return None
 
 

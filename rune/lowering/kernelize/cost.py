@@ -95,6 +95,7 @@ MAX_PLACES = 16  # places at which one value may be computed again before it is 
 MAX_JOINS = 2  # concatenations, one inside the other, of a value that is computed again at several places
 MAX_SCALAR_CODE = 1000  # cost of a scalar times its readers, before it is stored
 MAX_AGAIN = 64  # cost of an element that is computed again, which keeps code in proportion
+SLOW_SCRATCH = 1 << 11  # bytes of rows that a thread holds in its memory although it is slow
 
 
 @lru_cache(maxsize=4096)

@@ -18,6 +18,7 @@ from rune.dims import Dim, Size, symbol
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Local
+from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.emit import Emitter, Term
 from rune.lowering.kernelize.group import Group
 from rune.lowering.kernelize.groups import Fusion
@@ -346,7 +347,9 @@ def _place(
     state: Fusion, group: Group, roots: list[Root], outputs: dict[Var, Buffer], target: Target
 ) -> tuple[frozenset[Var], frozenset[Var]]:
     """The members that live in scratch, and those that are computed again."""
-    scratch, recomputed_values, room = set(), set(), target.scratch_bytes
+    scratch, recomputed_values = set(), set()
+    room, slow_room = target.scratch_bytes, cost.SLOW_SCRATCH
+    loads: dict[Var, int] = {}  # of an element that is computed again
     # In the order in which they are computed: the first rows get the room, and nothing is weighed.
     for root in roots:
         places = group.places[root.number]
@@ -354,10 +357,16 @@ def _place(
         if root.kind is not Kind.MAP or not inner_places(root, places) or not read:
             continue
         size = _row_bytes(root, places)
+        loads_again = loads.get(root.var, 0) + sum(loads.get(v, 1) * len(at) for v, at in root.reads.items())
         if size is not None and size <= room:
             scratch.add(root.var)
             room -= size
+        elif size is not None and size <= slow_room and loads_again > cost.MAX_AGAIN and root.var not in outputs:
+            # Each member that is written out in its readers may double the code.
+            scratch.add(root.var)
+            slow_room -= size
         elif root.var not in outputs:
+            loads[root.var] = loads_again
             # Not in memory, and too long for scratch: each reader computes its elements.
             recomputed_values.add(root.var)
     return frozenset(scratch), frozenset(recomputed_values)

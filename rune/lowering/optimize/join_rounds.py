@@ -65,7 +65,8 @@ from rune.lowering.passes import Pass
 from rune.records import replace
 
 APART = 4  # rounds in one where no neighbours are: what they change is kept apart less often
-# Of a joined round, as more take long to compile: statements, accesses, instructions in functions.
+# Of the joined rounds of all loops of a kernel, as more take long to compile: statements, accesses,
+# instructions in functions.
 MOST = (768, 320, 256)
 
 
@@ -81,9 +82,13 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
         names = all_names(unique)
 
         arrays = frozenset(p.name for p in unique.params)
+        inner_loops = [s for s in walk(unique.body) if isinstance(s, For) and _is_joinable(s)]
+        fitting = min(most, _fitting(inner_loops))
 
         def join(stmt: Stmt) -> Body:
-            return _joined(stmt, _rounds(stmt, most, arrays), names) if isinstance(stmt, For) else (stmt,)
+            if not isinstance(stmt, For) or not _is_joinable(stmt):
+                return (stmt,)
+            return _joined(stmt, _rounds(stmt, fitting, arrays), names)
 
         result = replace(unique, body=_sum_by_sum(apart(map_stmts(join, unique.body), names)))
         return code if result == code else result
@@ -91,22 +96,28 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
     return Pass("join-rounds", "do several rounds of a loop in one", joined)
 
 
+def _is_joinable(loop: For) -> bool:
+    """Whether a loop is an inner one, of at least two rounds."""
+    is_inner = not any(isinstance(s, Alloc | Fetch | For | If | MatrixProduct) for s in walk(loop.body))
+    is_serial = loop.kind in (Kind.SERIAL, Kind.VECTOR)
+    return is_inner and is_serial and isinstance(loop.extent, int) and loop.extent >= 2
+
+
+def _fitting(loops: Sequence[For]) -> int:
+    """How many rounds of each of these loops may be joined."""
+    sizes = [(sum(1 for _ in walk(s.body)), len(_places(s.body)), called_instructions(s.body)) for s in loops]
+    return min((limit // max(1, sum(size)) for limit, size in zip(MOST, zip(*sizes))), default=1)
+
+
 def _rounds(loop: For, most: int, arrays: Set[str]) -> int:
     """How many rounds to join: all of a short loop, or a power of two; 1: the loop stays.
 
     arrays: the kernel's parameters; two neighbours of a thread's own memory are never one access
     """
-    inside = tuple(walk(loop.body))
-    is_inner = not any(isinstance(s, Alloc | Fetch | For | If | MatrixProduct) for s in inside)
-    if not is_inner or loop.kind not in (Kind.SERIAL, Kind.VECTOR):
-        return 1
-    if not isinstance(loop.extent, int) or loop.extent < 2:
-        return 1
-    places = _places(loop.body)
-    called = called_instructions(loop.body)
-    fitting = min(limit // max(1, size) for limit, size in zip(MOST, (len(inside), len(places), called), strict=True))
-    neighbours = (place for place in places if place[0] in arrays)
-    count = min(most if _has_pairs(neighbours, loop) else APART, most, fitting)
+    assert isinstance(loop.extent, int), "a loop of symbolic extent is not joinable"
+    neighbours = (place for place in _places(loop.body) if place[0] in arrays)
+    # Where the loops within it have been written out, a loop is longer than it was.
+    count = min(most if _has_pairs(neighbours, loop) else APART, most, _fitting((loop,)))
     return loop.extent if loop.extent <= count else 1 << max(0, count.bit_length() - 1)
 
 

@@ -144,6 +144,15 @@ def test_a_large_body_is_joined_less_often():
     assert extents(JOIN.run(rows("60", loop=sums))) == [60]
 
 
+@pytest.mark.parametrize(("loops", "extent"), [(1, 4), (10, 4), (11, 8), (21, 16), (41, 32), (81, 64)])
+def test_loops_of_one_kernel_share_the_rounds_that_are_joined(loops: int, extent: int):
+    sums = "\n".join(
+        f"for k{n} in 64 serial {{{{ s add= x[64*i + k{n}] * x[64*i + k{n} + 64] }}}}" for n in range(loops)
+    )
+
+    assert set(extents(JOIN.run(rows("1", loop=sums)))) - {1} == {extent}
+
+
 @pytest.mark.parametrize(("calls", "extent"), [(0, 4), (1, 8), (6, 32), (7, 64)])
 def test_rounds_that_call_long_functions_are_joined_less_often(calls: int, extent: int):
     value = "exp(" * calls + "x[{stride}*i + j]" + ")" * calls
