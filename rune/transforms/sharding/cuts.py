@@ -21,6 +21,7 @@ from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.letters import Letter, Letters
 from rune.transforms.sharding.reshard import Layout, cuts_further
+from rune.transforms.sharding.routes import route
 
 Cuts = Mapping[Letter, tuple[Name, ...]]  # the mesh axes that cut each letter
 
@@ -94,8 +95,7 @@ def _bytes_sent(
     inner = within(letters, cuts)
     total = 0.0
     for x, layout in zip(operands, operand_layouts(letters, cuts), strict=True):
-        names = [n for at, target in zip(x.layout, layout, strict=True) for n in at if n not in target]
-        total += x.often * (region.size(names) - 1) * _bytes(x.type, x.layout, region)
+        total += x.often * route(x.layout, layout, x.type.shape, region.mesh.shape).share * _bytes(x.type, (), region)
     united_names = [name for letter in letters.reductions for name in inner.get(letter, ())]
     read_names = [name for letter in letters.read_by_index for name in inner.get(letter, ())]
     for type, axes in zip(results, letters.results, strict=True):

@@ -54,15 +54,8 @@ from rune.transforms.sharding.cuts import (
 )
 from rune.transforms.sharding.letters import letters_beside_indices, letters_of
 from rune.transforms.sharding.loops import local_loop
-from rune.transforms.sharding.reshard import (
-    Layout,
-    constrained_layout,
-    cuts_further,
-    layout_of,
-    resharded,
-    spec_of,
-    uncut,
-)
+from rune.transforms.sharding.reshard import Layout, constrained_layout, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.routes import route
 from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
@@ -150,8 +143,9 @@ class Localize(Interpreter):
                 with use(interpreter.parent):
                     return interpreter.at(outside, target)
         # A value gathered once need not be gathered again.
-        layout = next((at for at in block.copies if cuts_further(target, at)), block.layout)
-        return resharded(block.copies[layout], self.region.mesh, layout, target)
+        mesh, shape = self.region.mesh, block.type.shape
+        layout = min(block.copies, key=lambda at: route(at, target, shape, mesh.shape).share)
+        return resharded(block.copies[layout], mesh, layout, target)
 
     def everything(self, value: Value) -> Value:
         """All of a value, on every device."""
