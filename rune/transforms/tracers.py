@@ -34,6 +34,10 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         """The concrete value of the tracer, if its transformation computes one; otherwise None."""
         return None
 
+    def underlying(self) -> Any:
+        """The value that it stands for, a primal or all lanes; None while a program is written."""
+        return None
+
     def _refuse(self, error: type[TracerError], action: str, hint: str) -> NoReturn:
         origin = f"\nthe value was made at {self.frame}" if self.frame else ""
         raise error(f"tracer: cannot {action} (a traced {self.type} has no value yet){origin}", hint)

@@ -21,7 +21,7 @@ from rune.core.interpreter import Axis, Interpreter, current, type_of, use
 from rune.core.lower import Host
 from rune.core.manual import Manual
 from rune.core.primitive import Effect, Primitive
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Atom, Equation, Program, Var
 from rune.core.staging import trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -336,6 +336,21 @@ def input_specs(program: Program, mesh: Mesh) -> Specs:
         if isinstance(atom, Var) and atom in specs_of:
             specs_of[atom].add(PartitionSpec())
     return tuple(next(iter(specs)) if len(specs) == 1 else PartitionSpec() for specs in specs_of.values())
+
+
+@per_program
+def input_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
+    """For each input the sharding that all its readers lay it out by; None without such a one."""
+    shardings: dict[Atom, set[NamedSharding | None]] = {v: set() for v in program.inputs}
+    for equation in program.equations:
+        for atom in equation.operands:
+            if atom in shardings:
+                is_constraint = equation.primitive is sharding_constraint
+                shardings[atom].add(equation.params["sharding"] if is_constraint else None)
+    for atom in program.outputs:
+        if atom in shardings:
+            shardings[atom].add(None)
+    return tuple(next(iter(s)) if len(s) == 1 else None for s in shardings.values())
 
 
 def _operand_specs(equation: Equation) -> Specs:
