@@ -15,6 +15,7 @@ from rune.array import Array
 from rune.core.escapes import check_live
 from rune.core.interpreter import Tracer
 from rune.core.staging import StageTracer
+from rune.core.values import Value
 from rune.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -34,7 +35,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         """The concrete value of the tracer, if its transformation computes one; otherwise None."""
         return None
 
-    def underlying(self) -> Any:
+    def underlying(self) -> Value | None:
         """The value that it stands for, a primal or all lanes; None while a program is written."""
         return None
 

@@ -40,7 +40,7 @@ class JvpTracer(ValueTracer):
             return self.primal.known()
         return None if isinstance(self.primal, Tracer) else self.primal
 
-    def underlying(self) -> Any:
+    def underlying(self) -> Value:
         """The primal."""
         return self.primal
 

@@ -86,7 +86,7 @@ class Series(ValueTracer):
             return first.known()
         return None if isinstance(first, Tracer) else first
 
-    def underlying(self) -> Any:
+    def underlying(self) -> Value:
         """The value at 0."""
         return self.first
 
