@@ -57,6 +57,7 @@ from rune.transforms.sharding.cuts import (
 from rune.transforms.sharding.letters import letters_beside_indices, letters_of
 from rune.transforms.sharding.loops import local_loop
 from rune.transforms.sharding.reshard import Layout, constrained_layout, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.running import running
 from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
@@ -216,6 +217,7 @@ class Localize(Interpreter):
             return eval_program(program, args)
         with use(self.parent):
             block = bordered(self, primitive, args, params)
+            block = running(self, primitive, args, params) if block is None else block
             if block is not None:
                 return block
             rule = letters_beside_indices if self.region.is_watched else letters_of

@@ -69,7 +69,7 @@ class Sent(NamedTuple):
 
 ROWS, COLUMNS = P("x"), P(None, "x")
 SENT = {
-    "cumsum": Sent(lambda x: rnp.cumsum(x, axis=0), ((64, 48),), (ROWS,), ROWS, 2688, 10752),
+    "cumsum": Sent(lambda x: rnp.cumsum(x, axis=0), ((64, 48),), (ROWS,), ROWS, 1344, 10752),
     "sort": Sent(lambda x: rnp.sort(x, axis=0), ((64, 48),), (ROWS,), ROWS, 2688, 2688),
     "top_k": Sent(lambda x: lax.top_k(x, 4)[0], ((16, 512),), (COLUMNS,), None, 3584, 28672),
     "Fourier": Sent(lambda x: rnp.fft.fft(x, axis=0), ((64, 48),), (ROWS,), ROWS, 4032, 21504),
