@@ -15,6 +15,7 @@ from rune.array import Array
 from rune.core.escapes import check_live
 from rune.core.interpreter import Tracer
 from rune.core.staging import StageTracer
+from rune.core.values import Value
 from rune.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -32,6 +33,10 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
 
     def known(self) -> Any:
         """The concrete value of the tracer, if its transformation computes one; otherwise None."""
+        return None
+
+    def underlying(self) -> Value | None:
+        """The value that it stands for, a primal or all lanes; None while a program is written."""
         return None
 
     def _refuse(self, error: type[TracerError], action: str, hint: str) -> NoReturn:

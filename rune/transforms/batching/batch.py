@@ -43,6 +43,10 @@ class BatchTracer(ValueTracer):
         lanes_type = type_of(self.value)
         return lanes_type.with_shape(lanes_type.shape[1:])
 
+    def underlying(self) -> Value:
+        """All lanes."""
+        return self.value
+
 
 class Batch(Interpreter):
     """Applies the batch rules of primitives, and those of collectives over its own axis."""

@@ -22,11 +22,12 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.records import dataclass
-from rune.sharding import Mesh, PartitionSpec
+from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.sharding.meshes import default_devices
 from rune.transforms.arguments import named
 from rune.transforms.batching.vmap import Lanes, lanes_of, on_lanes
 from rune.transforms.compile.jit import jit
+from rune.transforms.compile.placement import constrained
 from rune.transforms.compile.static_arguments import Names, as_set
 from rune.transforms.sharding.shard_map import shard_map
 
@@ -124,10 +125,11 @@ def _distributed(
     out_specs = tree.map(lambda axis: _cut_at(axis, name), out_axes, is_leaf=lambda x: x is None)
     # Without check_vma each device has gradients of its own, as each lane has under vmap, and psum
     # is its own transpose (decision 0024); with it a gradient would be a sum over the devices.
-    over_mesh = shard_map(
-        on_one_device, mesh=Mesh(lane_devices, name), in_specs=in_specs, out_specs=out_specs, check_vma=False
-    )
-    return over_mesh(*lanes.leaves)
+    mesh = Mesh(lane_devices, name)
+    over_mesh = shard_map(on_one_device, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+    # Arguments move here from as many other devices, which shard_map alone would refuse.
+    leaves = (constrained(x, NamedSharding(mesh, spec)) for x, spec in zip(lanes.leaves, in_specs, strict=True))
+    return over_mesh(*leaves)
 
 
 def _cut_at(axis: int | None, name: Name) -> PartitionSpec:

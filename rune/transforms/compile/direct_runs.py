@@ -18,7 +18,7 @@ from rune.profiling import counted
 from rune.records import dataclass
 from rune.sharding.memory import Spread
 from rune.transforms.compile.executables import compiled, compiled_on, device_for, sized
-from rune.transforms.compile.placement import place_of_call
+from rune.transforms.compile.placement import arriving, place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
 from rune.transforms.compile.trace_cache import Traced
 
@@ -45,6 +45,7 @@ def run_call(name: str, program: Program, args: Sequence[Value]) -> list[Array]:
     outs = None if code is None else run_on_cpu(code.executable, code, args, CPU)
     if outs is not None:
         return outs
+    args = arriving(program, args)
     place = place_of_call(name, program, args)
     results = run_program(program, args, place)
     # If this run needed nothing but compiled code on the CPU, the next ones may skip the rest.

@@ -34,7 +34,7 @@ from rune.transforms.compile.direct_runs import PUBLIC, Bound, jitted_text, rele
 from rune.transforms.compile.executables import Schedules, compiled, device_for
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.passed_references import Passing, call_beside, trace_beside
-from rune.transforms.compile.placement import constants_beside, place_of_call
+from rune.transforms.compile.placement import arriving, constants_beside, place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
 from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, call_inline, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
@@ -382,10 +382,8 @@ class Jitted(Generic[P, R]):
 
     def _run_first(self, trace: Traced, values: Sequence[Value]) -> list[Array]:
         """The general call: any device, donation, checks. Prepares plain calls on the CPU."""
-        if self.device:
-            place = committed_to(on(self.device))
-        else:
-            place = place_of_call("jit", trace.program, values)
+        values = arriving(trace.program, values)
+        place = committed_to(on(self.device)) if self.device else place_of_call("jit", trace.program, values)
         if config.current().search not in WITHOUT_SEARCH:
             self._search(trace, values, place)
         try:
@@ -467,7 +465,8 @@ def jit(
               `rune.explain(f)(x)["schedules"]`. It changes speed and the order of sums; functions
               that grad, vmap, an outer jit and checks derive from this one use the defaults.
     in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
-              are laid out on the devices of a mesh; None leaves them as they are.
+              are laid out on the devices of a mesh; None leaves them as they are. An argument
+              that is committed to as many other devices moves.
     inline:   inside another transformation, write the function's operations instead of a call.
     keep_unused, compiler_options:  without effect, and None: XLA's options have no meaning here.
     Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, static

@@ -16,7 +16,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array, Place, as_array, committed_to, default_place, on, put
 from rune.backends import Device, device_of
-from rune.core.interpreter import Tracer, type_of
+from rune.core.interpreter import Tracer, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
@@ -26,16 +26,17 @@ from rune.records import dataclass
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from rune.sharding.context import on_devices
 from rune.sharding.layouts import Format
-from rune.sharding.memory import Spread, spread
+from rune.sharding.memory import Spread, is_readable, spread
 from rune.transforms.arguments import key_path
 from rune.transforms.compile.trace_cache import Traced
 from rune.transforms.compile.transfer import has_moves, to_device
 from rune.transforms.references import Ref
 from rune.transforms.sharding.constraint import sharding_constraint
-from rune.transforms.sharding.localize import meshes_within
+from rune.transforms.sharding.localize import input_shardings, meshes_within
 from rune.transforms.sharding.moves import put_at
 from rune.transforms.sharding.refusal import at, devices_of, restate, spread_prefix
 from rune.transforms.sharding.reshard import layout_of, spec_of
+from rune.transforms.tracers import ValueTracer
 
 X = TypeVar("X")
 
@@ -62,29 +63,63 @@ def placement(name: str, args: Sequence[Operand]) -> Place:
 def constants_beside(args: Sequence[Value], trace: Traced) -> Sequence[Value]:
     """The values that a function closes over, where it runs: constants follow, as in JAX."""
     constants, copies = trace.captured, trace.constants
-    if not any(type(c) is Array and c.committed for c in constants):
+    committed_constants = [c for c in constants if type(c) is Array and c.committed]
+    if not committed_constants:
         return constants
-    committed_places = [a.place for a in args if type(a) is Array and a.committed]
+    values = [*map(_behind_tracers, args)]
+    committed_places = [v.place for v in values if type(v) is Array and v.committed]
     meshes = [committed_to(spread(NamedSharding(mesh, PartitionSpec()))) for mesh in meshes_within(trace.program)]
-    # Without any of these the constants themselves say where the function runs.
     place = next(iter((*committed_places, *meshes)), None)
     if place is None:
-        return constants
+        # In a program that is being written, its own arguments decide. What only several processes
+        # have together cannot come to a single device.
+        is_here = all(is_readable(c.place.device, c.buffer) for c in committed_constants)
+        if any(isinstance(v, Tracer) for v in values) or not is_here:
+            return constants
+        place = default_place()
     if place not in copies:
         copies[place] = [_following(c, place) for c in constants]
     return copies[place]
 
 
+def _behind_tracers(value: Value) -> Value:
+    """The array of which a value is a primal or a lane; the tracer of a program as it is."""
+    while isinstance(value, ValueTracer) and (underlying := value.underlying()) is not None:
+        value = underlying
+    return value
+
+
 def _following(constant: Value, place: Place) -> Value:
-    if type(constant) is not Array or not constant.committed or devices_of(constant.place) == devices_of(place):
+    if type(constant) is not Array or not constant.committed:
+        return constant
+    if place.committed and devices_of(constant.place) == devices_of(place):
         return constant
     if not isinstance(place.device, Spread):
-        return put_at(constant, place)
+        copy = put_at(constant, place)
+        # An array that is there already stays committed, unless it is made anew.
+        return Array(copy.buffer, copy.type, place)
     mesh, source = place.device.sharding.mesh, constant.place.device
     # On a mesh of the same axes it is split in the same way; on any other all devices have it.
     is_alike = isinstance(source, Spread) and source.sharding.mesh.shape == mesh.shape
     spec = source.sharding.spec if is_alike else PartitionSpec()
     return put_at(constant, committed_to(spread(NamedSharding(mesh, spec))))
+
+
+def arriving(program: Program, args: Sequence[Value]) -> Sequence[Value]:
+    """The arguments of a program, moved to the mesh by which alone it lays them out.
+
+    As in JAX an array may be committed to as many other devices, or in another order.
+    """
+    if not meshes_within(program):
+        return args
+    return [*map(_arriving, args, input_shardings(program))]
+
+
+def _arriving(arg: Value, sharding: NamedSharding | None) -> Value:
+    if sharding is None or type(arg) is not Array or not arg.committed:
+        return arg
+    present, new = devices_of(arg.place), sharding.mesh.in_order
+    return arg if present == new or len(present) != len(new) else put_at(arg, place_of(sharding))
 
 
 def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
@@ -237,8 +272,8 @@ def _put(value: Value, where: Where | None, constrain: Callable[[Value, NamedSha
     # What a spec leaves open stays as the value is split.
     if isinstance(where, NamedSharding) and where.spec.settled() is not where.spec:
         return constrain(value, where)
-    # A traced value moves when the program runs, so the move is an equation.
-    if not isinstance(value, Tracer):
+    # In a program the move is an equation, of a constant as well: that would follow the arguments.
+    if not isinstance(value, Tracer) and is_evaluating():
         return put_at(array_of(value), place_of(where))
     if isinstance(where, NamedSharding):
         return constrain(value, where)

@@ -40,6 +40,10 @@ class JvpTracer(ValueTracer):
             return self.primal.known()
         return None if isinstance(self.primal, Tracer) else self.primal
 
+    def underlying(self) -> Value:
+        """The primal."""
+        return self.primal
+
 
 class Jvp(Interpreter):
     """Applies the jvp rules of primitives."""

@@ -86,6 +86,10 @@ class Series(ValueTracer):
             return first.known()
         return None if isinstance(first, Tracer) else first
 
+    def underlying(self) -> Value:
+        """The value at 0."""
+        return self.first
+
 
 class Taylor(Interpreter):
     """Operations on series, up to an order."""

@@ -21,6 +21,7 @@ from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.letters import Letter, Letters
 from rune.transforms.sharding.reshard import Layout, cuts_further
+from rune.transforms.sharding.routes import route
 
 Cuts = Mapping[Letter, tuple[Name, ...]]  # the mesh axes that cut each letter
 
@@ -43,7 +44,8 @@ def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[Arr
     Of equal choices, that of the operand that is split most.
     """
     candidates = _candidates(letters, [x.layout for x in operands], region)
-    if len(candidates) == 1:
+    turned = _turned(letters, operands, region)
+    if len(candidates) == 1 and not turned:
         return candidates[0]
     work_letters = {letter for axes in letters.results for letter in axes}
     # Sums of products are work that is worth splitting; reads and writes at indices are not.
@@ -53,7 +55,48 @@ def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[Arr
         names = {name for letter, names in cuts.items() if letter in work_letters for name in names}
         return -region.size([*names]), _bytes_sent(letters, cuts, operands, results, region)
 
-    return min(candidates, key=cost)
+    best = min(candidates, key=cost)
+    best_work, least = cost(best)
+    for cuts in turned if least else ():
+        work, sent = cost(cuts)
+        # Readers may want the result as it is now split, or whole if it is now whole.
+        sent += _bytes_of_results(letters, cuts, best, results, region)
+        if work < best_work or (work == best_work and 2 * sent <= least):
+            best, best_work, least = cuts, work, sent
+    return best
+
+
+def _turned(letters: Letters, operands: Sequence[Operand], region: Region) -> list[Cuts]:
+    """Ways to split an operation along one axis that operands are not split along: all turn to it.
+
+    So what works along an axis, like a sort, is split along another, and no device needs all.
+    """
+    names = max((n for x in operands for n in x.layout), key=region.size, default=())
+    if not names or letters.indexed or not all(letters.results):
+        return []
+    lengths: dict[int, Size] = {}
+    for x, axes in zip(operands, letters.operands, strict=True):
+        for letter, size in zip(axes, x.type.shape, strict=True):
+            if letter is not None and letter not in letters.reductions:
+                lengths.setdefault(letter, letters.parts.get(letter, size))
+    devices = region.size(names)
+    shared = [x for x in set(lengths).intersection(*letters.results) if _is_divided(lengths[x], devices)]
+    return [{letter: names} for letter in sorted(shared, key=lambda x: (-lengths[x], x))]  # type: ignore[operator]
+
+
+def _is_divided(length: Size, devices: int) -> bool:
+    return isinstance(length, int) and length > 0 and length % devices == 0
+
+
+def _bytes_of_results(
+    letters: Letters, cuts: Cuts, others: Cuts, results: Sequence[ArrayType], region: Region
+) -> float:
+    """The bytes that a device sends to bring results from one way to split them to another."""
+    total = 0.0
+    for type, axes in zip(results, letters.results, strict=True):
+        source, target = (tuple(within(letters, way).get(letter, ()) for letter in axes) for way in (cuts, others))
+        total += bytes_between(type, source, target, region)
+    return total
 
 
 def _candidates(letters: Letters, layouts: Sequence[Layout], region: Region) -> list[Cuts]:
@@ -94,8 +137,7 @@ def _bytes_sent(
     inner = within(letters, cuts)
     total = 0.0
     for x, layout in zip(operands, operand_layouts(letters, cuts), strict=True):
-        names = [n for at, target in zip(x.layout, layout, strict=True) for n in at if n not in target]
-        total += x.often * (region.size(names) - 1) * _bytes(x.type, x.layout, region)
+        total += x.often * bytes_between(x.type, x.layout, layout, region)
     united_names = [name for letter in letters.reductions for name in inner.get(letter, ())]
     read_names = [name for letter in letters.read_by_index for name in inner.get(letter, ())]
     for type, axes in zip(results, letters.results, strict=True):
@@ -105,6 +147,13 @@ def _bytes_sent(
             # A sum is a scatter of sums, and a gather of them unless each device wants its part.
             total += (1 if name in parts else 2) * size * (1 - 1 / region.size([name]))
     return total
+
+
+def bytes_between(type: ArrayType, source: Layout, target: Layout, region: Region) -> float:
+    """The bytes that a device sends to bring an array from one layout to another."""
+    if source == target:
+        return 0.0
+    return route(source, target, type.shape, region.mesh.shape).share * _bytes(type, (), region)
 
 
 # A size that is known only at run time counts as this.
@@ -151,8 +200,8 @@ def cuts_for(
     Updates of which devices have parts are exchanged if they are smaller than the array that the
     devices would add up.
     """
-    cuts = {letter: names for letter, names in zip(letters.results[0], target, strict=True) if names}
-    if None in cuts or any(region.dividing(n, letters.parts.get(x, 0)) != n for x, n in cuts.items()):  # type: ignore[arg-type]
+    cuts = cuts_of_result(target, letters, region)
+    if cuts is None:
         return None
     for letter, names in zip(letters.operands[0], operands[0].layout, strict=True) if letters.read_by_index else ():
         if letter in letters.read_by_index and names:
@@ -165,6 +214,14 @@ def cuts_for(
     devices = region.size([name for names in cuts.values() for name in names])
     is_less = _bytes_sent(letters, cuts, operands, [result], region) < _bytes(result, (), region) * (1 - 1 / devices)
     return cuts if is_less else None
+
+
+def cuts_of_result(target: Layout, letters: Letters, region: Region) -> dict[Letter, tuple[Name, ...]] | None:
+    """The cuts of an operation whose one result has a layout; None if it cannot be split so."""
+    cuts = {letter: names for letter, names in zip(letters.results[0], target, strict=True) if names}
+    if None in cuts or any(region.dividing(n, letters.parts.get(x, 0)) != n for x, n in cuts.items()):  # type: ignore[arg-type]
+        return None
+    return cuts
 
 
 # Parameters that repeat sizes of the result; on a device they are those of its block.

@@ -9,6 +9,7 @@ for gathers and scatters along axes that indices do not affect.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import count
@@ -189,11 +190,11 @@ def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params:
 
 
 def _units(size: Size, types: Sequence[ArrayType]) -> Iterator[int]:
-    """Sizes of bundles of indices: one, and those that make as many bundles as an axis is long."""
+    """Sizes of bundles of indices: one, and those of which as many fit into an operand's axis."""
     yield 1
     if isinstance(size, int):
-        lengths = {d for t in types for d in t.shape if isinstance(d, int) and 1 < d < size}
-        yield from (size // d for d in sorted(lengths, reverse=True) if size % d == 0)
+        counts = {math.gcd(d, size) for t in types for d in t.shape if isinstance(d, int) and d}
+        yield from (size // n for n in sorted(counts, reverse=True) if 1 < n < size)
 
 
 def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Letters | None:

@@ -18,11 +18,11 @@ from typing import Any, TypeGuard
 from rune.core.evaluate import eval_program
 from rune.core.higher import Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.lower import Host
+from rune.core.lower import Bitcast, Convert, Host, Position, Scalar, View
 from rune.core.manual import Manual
 from rune.core.memo import per_program
 from rune.core.primitive import Effect, Primitive
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Atom, Equation, Program, Var
 from rune.core.staging import trace_program
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -45,8 +45,10 @@ from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.cuts import (
     Cuts,
     Operand,
+    bytes_between,
     cuts_for,
     cuts_of,
+    cuts_of_result,
     indexed_cut,
     operand_layouts,
     with_sizes_of,
@@ -54,18 +56,14 @@ from rune.transforms.sharding.cuts import (
 )
 from rune.transforms.sharding.letters import letters_beside_indices, letters_of
 from rune.transforms.sharding.loops import local_loop
-from rune.transforms.sharding.reshard import (
-    Layout,
-    constrained_layout,
-    cuts_further,
-    layout_of,
-    resharded,
-    spec_of,
-    uncut,
-)
+from rune.transforms.sharding.reshard import Layout, constrained_layout, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.running import running
 from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
+# What is as quick to compute again as to receive, element by element.
+_OF_ELEMENTS = Scalar | Convert | Bitcast | View | Position
+MOST_LINKS = 4  # of a chain of operations that are computed again
 
 
 class Localize(Interpreter):
@@ -138,7 +136,40 @@ class Localize(Interpreter):
         # With spans a block has no other layout yet; of one in equal parts all is computed again.
         if not block.copies or (block.bytes_to_all and target == uncut(block.type.ndim)):
             return {}
-        return cuts_for(target, source.letters, [*map(self.operand, source.args)], block.type, self.region)
+        cuts = cuts_for(target, source.letters, [*map(self.operand, source.args)], block.type, self.region)
+        return self._cuts_again(source, target, self._exchanged(block, target)) if cuts is None else cuts
+
+    def _cuts_again(self, operation: Computed, target: Layout, limit: float, links: int = MOST_LINKS) -> Cuts | None:
+        """The cuts for computing a result again from operands of which less is sent, or None.
+
+        limit: the bytes that are sent otherwise
+        """
+        letters = operation.letters
+        if not isinstance(operation.primitive.lower, _OF_ELEMENTS) or letters.indexed or not links:
+            return None
+        cuts = cuts_of_result(target, letters, self.region)
+        if cuts is None:
+            return None
+        sides = zip(operation.args, operand_layouts(letters, cuts), strict=True)
+        return cuts if sum(self._sent(a, layout, links - 1) for a, layout in sides) < limit else None
+
+    def _sent(self, value: Value, target: Layout, links: int) -> float:
+        """The bytes that a device sends for its part of a value in a layout."""
+        if not self.owns(value) or target in value.copies:
+            return 0.0
+        limit, source = self._exchanged(value, target), value.source
+        if not limit or not isinstance(source, Computed):
+            return limit
+        cuts = self._cuts_again(source, target, limit, links)
+        if cuts is None:
+            return limit
+        sides = zip(source.args, operand_layouts(source.letters, cuts), strict=True)
+        return sum(self._sent(a, layout, links - 1) for a, layout in sides)
+
+    def _exchanged(self, block: Block, target: Layout) -> float:
+        """The bytes that a device sends to bring a block from the nearest layout to another."""
+        often, layouts = self.operand(block).often, block.copies or (block.layout,)
+        return often * min(bytes_between(block.type, at, target, self.region) for at in layouts)
 
     def _copy(self, block: Block, target: Layout, cuts: Cuts | None) -> Value:
         match block.source:
@@ -150,7 +181,7 @@ class Localize(Interpreter):
                 with use(interpreter.parent):
                     return interpreter.at(outside, target)
         # A value gathered once need not be gathered again.
-        layout = next((at for at in block.copies if cuts_further(target, at)), block.layout)
+        layout = min(block.copies, key=lambda at: bytes_between(block.type, at, target, self.region))
         return resharded(block.copies[layout], self.region.mesh, layout, target)
 
     def everything(self, value: Value) -> Value:
@@ -186,6 +217,7 @@ class Localize(Interpreter):
             return eval_program(program, args)
         with use(self.parent):
             block = bordered(self, primitive, args, params)
+            block = running(self, primitive, args, params) if block is None else block
             if block is not None:
                 return block
             rule = letters_beside_indices if self.region.is_watched else letters_of
@@ -342,6 +374,21 @@ def input_specs(program: Program, mesh: Mesh) -> Specs:
         if isinstance(atom, Var) and atom in specs_of:
             specs_of[atom].add(PartitionSpec())
     return tuple(next(iter(specs)) if len(specs) == 1 else PartitionSpec() for specs in specs_of.values())
+
+
+@per_program
+def input_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
+    """For each input the sharding that all its readers lay it out by; None without such a one."""
+    shardings: dict[Atom, set[NamedSharding | None]] = {v: set() for v in program.inputs}
+    for equation in program.equations:
+        for atom in equation.operands:
+            if atom in shardings:
+                is_constraint = equation.primitive is sharding_constraint
+                shardings[atom].add(equation.params["sharding"] if is_constraint else None)
+    for atom in program.outputs:
+        if atom in shardings:
+            shardings[atom].add(None)
+    return tuple(next(iter(s)) if len(s) == 1 else None for s in shardings.values())
 
 
 def _operand_specs(equation: Equation) -> Specs:

@@ -47,11 +47,13 @@ class _State:
 
     fixed_axes: those that earlier rounds have split less, which are not split further again, so
                 that the rounds end
+    turned:     the carries that start in the layout of a step's result, and not in their first one
     """
 
     types: tuple[ArrayType, ...]
     layouts: tuple[Layout, ...]
     fixed_axes: tuple[frozenset[int], ...]
+    turned: frozenset[int] = frozenset()
 
     def next(self, results: Sequence[Layout]) -> _State:
         """The state of the next round, from the layouts of the results; itself at the fixpoint."""
@@ -61,6 +63,13 @@ class _State:
         coarser = tuple(map(cut_less, self.layouts, results))
         if coarser == self.layouts:
             return self
+        # Brought to the layout of the steps once, a carry need not be joined in each of them.
+        others = [
+            n for n, (a, b, c) in enumerate(zip(coarser, self.layouts, results, strict=True)) if a != b and any(c)
+        ]
+        if turned := set(others) - self.turned:
+            layouts = (c if n in turned else a for n, (a, c) in enumerate(zip(self.layouts, results, strict=True)))
+            return replace(self, layouts=tuple(layouts), turned=self.turned | turned)
         carries = zip(self.layouts, coarser, self.fixed_axes, strict=True)
         fixed_axes = (f.union(n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y) for a, b, f in carries)
         return replace(self, layouts=coarser, fixed_axes=tuple(fixed_axes))

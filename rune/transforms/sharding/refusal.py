@@ -47,10 +47,10 @@ def spread_prefix(name: str, role: str, prefix: object, values: object, leaves: 
         raise
 
 
-def devices_of(place: Place) -> frozenset[Device]:
-    """The devices that hold an array at this place."""
+def devices_of(place: Place) -> tuple[Device, ...]:
+    """The devices that hold an array at this place, in the order of its mesh."""
     device = _device(place)
-    return device.sharding.device_set if isinstance(device, Spread) else frozenset({device})
+    return device.sharding.mesh.in_order if isinstance(device, Spread) else (device,)
 
 
 def _device(place: Place) -> Device:
@@ -59,10 +59,10 @@ def _device(place: Place) -> Device:
 
 
 def require_there(name: str, type: ArrayType, place: Place, mesh: Mesh) -> None:
-    """Errors: DeviceError for an array that is committed to devices outside the mesh."""
+    """Errors: DeviceError for an array that is committed to devices in another order, or others."""
     if not place.committed:
         return
-    if devices_of(place) != set(mesh.in_order):
+    if devices_of(place) != mesh.in_order:
         raise DeviceError(
             f"{name}: cannot use {type} on {_device(place).name} with {mesh} (it is committed there)",
             hint="rune.device_put with a NamedSharding of the mesh lays it out there",

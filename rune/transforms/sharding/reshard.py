@@ -1,14 +1,13 @@
 """Reshard: from the block of a device to its block in another layout of the same array.
 
-P('a', None) -> P(None, None)     the devices of 'a' gather their blocks
-P(None, None) -> P(None, 'a')     each device takes its part
-
-A layout is, for each axis of an array, the mesh axes that split it, the first outermost.
+A layout is, for each axis of an array, the mesh axes that split it, the first outermost. The
+exchanges are those of routes.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import math
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -22,8 +21,7 @@ from rune.dims import Size
 from rune.ops.arithmetic import cast
 from rune.ops.family import size_value
 from rune.sharding import Mesh, PartitionSpec
-
-Layout = tuple[tuple[Name, ...], ...]
+from rune.transforms.sharding.routes import Gather, Layout, Part, Step, Swap, Turn, common, route
 
 
 def layout_of(spec: PartitionSpec, ndim: int) -> Layout:
@@ -69,26 +67,72 @@ def cuts_further(layout: Layout, other: Layout) -> bool:
 
 def cut_less(layout: Layout, other: Layout) -> Layout:
     """The common part of both layouts."""
-    return tuple(a[: _common(a, b)] for a, b in zip(layout, other, strict=True))
+    return tuple(a[: common(a, b)] for a, b in zip(layout, other, strict=True))
 
 
 def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value:
     """This device's block in the target layout. Bound inside the mesh's axes."""
-    # Innermost axes are gathered first, so that blocks are joined in the order of the array.
-    common = [_common(a, b) for a, b in zip(source, target, strict=True)]
-    for axis, names in enumerate(source):
-        for name in reversed(names[common[axis] :]):
-            block = gathered(block, axis, name, mesh.shape[name])
-    # Outermost axes first: each device takes its part of the part.
-    for axis, names in enumerate(target):
-        for name in names[common[axis] :]:
-            block = mesh_part(block, axis=axis, axis_name=name, lanes=mesh.shape[name])
+    if source == target:
+        return block
+    sizes = zip(type_of(block).shape, source, strict=True)
+    shape = tuple(size * math.prod(mesh.shape[name] for name in names) for size, names in sizes)
+    for step in route(source, target, shape, mesh.shape).steps:
+        block = _after(step, block, mesh)
     return block
 
 
-def _common(a: Sequence[Name], b: Sequence[Name]) -> int:
-    """The number of names in their common beginning, along which nothing has to move."""
-    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+def _after(step: Step, block: Value, mesh: Mesh) -> Value:
+    """This device's block after a step of a route."""
+    match step:
+        case Gather(axis, name):
+            return gathered(block, axis, name, mesh.shape[name])
+        case Part(axis, name):
+            return mesh_part(block, axis=axis, axis_name=name, lanes=mesh.shape[name])
+        case Turn(axis, target, names):
+            return _turned(block, axis, target, names, math.prod(mesh.shape[name] for name in names))
+        case Swap(source, target):
+            names = tuple(name for name in mesh.axis_names if any(name in n for n in (*source, *target)))
+            return ops.ppermute(block, permutation=_permutation(mesh, names, source, target), axis_name=_axis(names))
+
+
+def _turned(block: Value, axis: int, target: int, names: Sequence[Name], devices: int) -> Array:
+    """The block split along another axis, by the devices that split the first one before."""
+    shape = type_of(block).shape
+    parts = ops.reshape(block, shape=(*shape[:target], devices, shape[target] // devices, *shape[target + 1 :]))
+    blocks = ops.all_to_all(parts, split_axis=target, concat_axis=axis, lanes=devices, axis_name=_axis(names))
+    sizes = [size // devices if n == target else size for n, size in enumerate(shape)]
+    sizes[axis] *= devices
+    return ops.reshape(blocks, shape=tuple(sizes))
+
+
+def _axis(names: Sequence[Name]) -> Name:
+    """The axis of a collective over these mesh axes."""
+    return names[0] if len(names) == 1 else tuple(names)
+
+
+def _permutation(mesh: Mesh, names: Sequence[Name], source: Layout, target: Layout) -> tuple[tuple[int, int], ...]:
+    """The senders and receivers of whole blocks; a device that has its block already keeps it."""
+    places = [dict(zip(names, at, strict=True)) for at in np.ndindex(*(mesh.shape[name] for name in names))]
+    holders = _by_block(places, mesh, source)
+    pairs: list[tuple[int, int]] = []
+    for block, receivers in _by_block(places, mesh, target).items():
+        settled = [n for n in receivers if n in holders[block]]
+        senders = [n for n in holders[block] if n not in settled]
+        pairs += [(n, n) for n in settled]
+        pairs += zip(senders, (n for n in receivers if n not in settled), strict=True)
+    return tuple(sorted(pairs))
+
+
+def _by_block(places: Sequence[Mapping[Name, int]], mesh: Mesh, layout: Layout) -> dict[tuple[int, ...], list[int]]:
+    """The numbers of the devices that have each block of a layout."""
+    devices: dict[tuple[int, ...], list[int]] = {}
+    for number, place in enumerate(places):
+        block = [0] * len(layout)
+        for axis, names in enumerate(layout):
+            for name in names:
+                block[axis] = block[axis] * mesh.shape[name] + place[name]
+        devices.setdefault(tuple(block), []).append(number)
+    return devices
 
 
 def device_number(names: Sequence[Name], mesh: Mesh, dtype: np.dtype) -> Value:

@@ -41,9 +41,10 @@ def test_explain_lists_collectives_with_their_bytes_and_the_users_line():
 
 
 def test_an_operation_without_a_rule_shows_what_it_gathers():
-    explanation = rune.explain(lambda x: rnp.sort(x, axis=0))(X)
+    # The devices do not divide the other axis, which would be split in place of the sorted one.
+    explanation = rune.explain(lambda x: rnp.sort(x[:, :7], axis=0))(X)
 
-    assert without_lines(explanation["exchanges"]).startswith("all_gather of f32[8,8] over 'data': 768 B")
+    assert without_lines(explanation["exchanges"]).startswith("all_gather of f32[7,8] over 'data': 672 B")
 
 
 def test_bytes_are_those_of_the_best_known_algorithm():
