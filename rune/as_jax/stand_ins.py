@@ -122,6 +122,8 @@ def submodules_of(package: str) -> Callable[[str], object]:
     missing = absent.of(package)
 
     def attribute(name: str) -> object:
+        if name.startswith("__"):  # Python asks any module for its __path__
+            return missing(name)
         try:
             return import_module(f"{package}.{name}")
         except ModuleNotFoundError as error:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax._src.interpreters import batching as private_batching
+from jax._src.interpreters.batching import is_vmappable
 from jax.extend import backend
 from jax.interpreters import batching
 
@@ -112,9 +113,10 @@ def test_a_class_stays_declared_when_it_is_unregistered_as_in_jax():
 
 
 def test_a_declared_class_is_known_by_its_private_name_and_public_names_stand_beside_it():
-    assert private_batching.is_vmappable(_table())
-    assert not private_batching.is_vmappable(ROWS)
-    assert not private_batching.is_vmappable((ROWS, WEIGHTS))
+    assert is_vmappable(_table())
+    assert not is_vmappable(ROWS)
+    assert not is_vmappable((ROWS, WEIGHTS))
+    assert private_batching.is_vmappable is is_vmappable
     assert private_batching.register_vmappable is batching.register_vmappable
 
 
