@@ -1,4 +1,4 @@
-"""`jax.interpreters.pxla`: the mesh in force (DrJAX). All else belongs to XLA, and each name raises an error."""
+"""`jax.interpreters.pxla`: the mesh in force (DrJAX); all else is of XLA, and raises an error."""
 
 from __future__ import annotations
 
