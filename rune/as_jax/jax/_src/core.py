@@ -1,4 +1,4 @@
-"""`jax._src.core`: the names of `jax.core` and `jax.extend.core` (NumPyro, Flax, JAX MD, saiunit)."""
+"""`jax._src.core`: the names of `jax.core` and `jax.extend.core` (NumPyro, Flax, saiunit)."""
 
 import operator
 from typing import SupportsIndex
