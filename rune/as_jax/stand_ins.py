@@ -41,9 +41,7 @@ PRIVATE: Mapping[str, str] = {
     "jax.extend.linear_util": "linear_util",
     "jax.extend.source_info_util": "source_info_util",
     "jax.image": "image image.scale",
-    "jax.interpreters": "interpreters",
     "jax.interpreters.ad": "interpreters.ad",
-    "jax.interpreters.batching": "interpreters.batching",
     "jax.interpreters.mlir": "interpreters.mlir",
     "jax.interpreters.partial_eval": "interpreters.partial_eval",
     "jax.interpreters.pxla": "interpreters.pxla",
@@ -124,6 +122,8 @@ def submodules_of(package: str) -> Callable[[str], object]:
     missing = absent.of(package)
 
     def attribute(name: str) -> object:
+        if name.startswith("__"):  # Python asks any module for its __path__
+            return missing(name)
         try:
             return import_module(f"{package}.{name}")
         except ModuleNotFoundError as error:

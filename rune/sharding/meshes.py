@@ -67,6 +67,11 @@ class Mesh(Axes):
         return self._grid
 
     @property
+    def empty(self) -> bool:
+        """Whether it has no devices."""
+        return not self._grid
+
+    @property
     def local_devices(self) -> tuple[Device, ...]:
         """The devices of this process, in the order of the mesh."""
         return tuple(d for d in self._grid if d.is_local)

@@ -15,9 +15,11 @@ import jax._src.tree_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
+from jax._src.core import is_constant_dim
 from jax._src.public_test_util import check_close
 from jax.custom_derivatives import zero_from_primal
-from jax.interpreters import ad
+from jax.interpreters import ad, pxla
 
 import rune
 from rune.random.sampler import Sampler
@@ -134,3 +136,25 @@ def test_integers_are_close_if_they_are_equal_and_shapes_have_to_agree():
         check_close(jnp.arange(3), np.array([0, 1, 3]))
     with pytest.raises(AssertionError, match="shapes"):
         check_close(jnp.ones(3), jnp.ones((1, 3)))
+
+
+def test_a_size_is_constant_if_it_is_a_number():
+    (n,) = export.symbolic_shape("n")
+    answers: list[bool] = []
+    jax.jit(lambda x: answers.append(is_constant_dim(x)))(3)
+
+    assert [is_constant_dim(d) for d in (7, np.int32(7), jnp.int32(7), n - n + 7)] == [True] * 4
+    assert [is_constant_dim(d) for d in (n, 7.0, None, np.ones(2, int), jnp.ones(2, int))] == [False] * 5
+    assert answers == [False]
+
+
+def test_the_mesh_of_a_block_is_a_resource_of_the_thread():
+    mesh = jax.make_mesh((1,), ("x",))
+
+    with mesh:
+        within = pxla.thread_resources.env.physical_mesh
+
+    assert within == mesh
+    assert not within.empty
+    assert pxla.thread_resources.env.physical_mesh.empty
+    assert pxla.thread_resources.env.physical_mesh.axis_names == ()

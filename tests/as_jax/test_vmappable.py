@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax._src.interpreters import batching as private_batching
+from jax._src.interpreters.batching import is_vmappable
 from jax.extend import backend
 from jax.interpreters import batching
 
@@ -108,6 +110,14 @@ def test_a_class_stays_declared_when_it_is_unregistered_as_in_jax():
     batching.unregister_vmappable(Table)
 
     assert jax.vmap(lambda table: table.scale)(_table()).shape == (5, 3)
+
+
+def test_a_declared_class_is_known_by_its_private_name_and_public_names_stand_beside_it():
+    assert is_vmappable(_table())
+    assert not is_vmappable(ROWS)
+    assert not is_vmappable((ROWS, WEIGHTS))
+    assert private_batching.is_vmappable is is_vmappable
+    assert private_batching.register_vmappable is batching.register_vmappable
 
 
 def test_the_backends_that_there_are_have_names():
