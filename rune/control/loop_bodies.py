@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from rune.array import Array
 from rune.control.groups import Groups, T, stage_grouped
 from rune.control.programs import arranged
 from rune.control.sums_in_place import summands
@@ -347,7 +346,7 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
     carry_count = sum(carries)
     of_sums = summands(program, sum(nonzero_consts) + carry_count)
 
-    def run(inputs: TransposeInputs[Value]) -> list[Array]:
+    def run(inputs: TransposeInputs[Value]) -> list[Value]:
         known = [*inputs.known_consts, *inputs.known_rows]
         outs = eval_program(of_sums.program, [*known, *inputs.carry_cts, *inputs.row_cts])
         # Every step reads the same consts, so the cotangents of all steps add up.

@@ -14,6 +14,7 @@ import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
 from rune.nn.support import ordered, real
+from rune.numpy.composites import composite
 from rune.typing import ArrayLike
 
 
@@ -59,6 +60,7 @@ def relu6(x: ArrayLike) -> Array:
     return rnp.where(inside, x, rnp.clip(ops.stop_gradient(x), 0, 6.0))
 
 
+@composite
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x, and negative_slope x below 0.
 
@@ -126,6 +128,7 @@ def _limited(x: ArrayLike, low: int | None, high: int) -> Any:
 # --- exponential ------------------------------------------------------------------------------
 
 
+@composite
 def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
@@ -152,6 +155,7 @@ def tanh(x: ArrayLike) -> Array:
     return rnp.tanh(x)
 
 
+@composite
 def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), without overflow.
 
@@ -165,6 +169,7 @@ def softplus(x: ArrayLike) -> Array:
     return rnp.logaddexp(x, 0)
 
 
+@composite
 def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), without underflow.
 
@@ -178,6 +183,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
     return rnp.negative(softplus(rnp.negative(x)))
 
 
+@composite
 def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for x >= 0, without cancellation on either side of log 2.
 
@@ -197,6 +203,7 @@ def log1mexp(x: ArrayLike) -> Array:
     return rnp.where(near, low, high)
 
 
+@composite
 def silu(x: ArrayLike) -> Array:
     """x sigmoid(x). Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
 
@@ -213,6 +220,7 @@ def silu(x: ArrayLike) -> Array:
 swish = silu
 
 
+@composite
 def mish(x: ArrayLike) -> Array:
     """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681.
 
@@ -227,6 +235,7 @@ def mish(x: ArrayLike) -> Array:
     return rnp.multiply(x, rnp.tanh(softplus(_limited(x, None, 64))))
 
 
+@composite
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x, and alpha (exp(x) - 1) below 0. Source: Clevert et al. 2015, arXiv:1511.07289.
 
@@ -242,6 +251,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 
+@composite
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x, and alpha (exp(x / alpha) - 1) below 0. Source: Barron 2017, arXiv:1704.07483.
 
@@ -259,6 +269,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 
+@composite
 def selu(x: ArrayLike) -> Array:
     """elu scaled to keep mean 0 and variance 1. Source: Klambauer et al. 2017, arXiv:1706.02515.
 
@@ -272,6 +283,7 @@ def selu(x: ArrayLike) -> Array:
     return rnp.multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
+@composite
 def gelu(x: Any, approximate: bool = True) -> Array:
     """x Φ(x), Φ the normal distribution; by tanh if `approximate`, else by erf.
 
@@ -293,6 +305,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     return 0.5 * x * (1.0 + rnp.tanh(inner))
 
 
+@composite
 def squareplus(x: Any, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2. Source: Barron 2021, arXiv:2112.11687.
 
@@ -313,6 +326,7 @@ def squareplus(x: Any, b: ArrayLike = 4) -> Array:
     return rnp.where(x < 0, 0.25 * (b / mean), mean)
 
 
+@composite
 def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + |x|).
 
@@ -339,6 +353,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     return relu6(rnp.add(x, 3.0)) / 6.0
 
 
+@composite
 def hard_silu(x: ArrayLike) -> Array:
     """x hard_sigmoid(x). Source: Howard et al. 2019, arXiv:1905.02244.
 

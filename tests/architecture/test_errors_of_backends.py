@@ -147,7 +147,7 @@ GUARDS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     ),
     "an equation without a rule": (
         MissingRule,
-        lambda: [*emit.Emitter.compute(NOBODY, cast(Any, EQUATION), (cast(Any, EQUATION.output), (), None))],
+        lambda: [*emit.Emitter.elementwise(EMITTER, cast(Any, EQUATION), (cast(Any, EQUATION.output), (), None))],
     ),
     "a scaling without its instruction": (NotImplementedError, lambda: Number.scaled(NOBODY, NOBODY)),
     "a function of a library that is not called": (NotImplementedError, lambda: Number.by_library(NOBODY, "sin")),
@@ -158,6 +158,7 @@ GUARDS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     "launches of a call of Python": (AssertionError, lambda: items._replaced(items.Callback(SORT, ()), {})),
     "a step that Vulkan does not have": (AssertionError, lambda: schedule._Scheduler.item(NOBODY, NOBODY)),
 }
+EMITTER: Any = SimpleNamespace(arguments=lambda atoms, answers: [])
 EQUATION = SimpleNamespace(
     primitive=SimpleNamespace(name="magic", lower=None), operands=(), frame=None, output=SimpleNamespace(type=f32(3))
 )
