@@ -216,6 +216,40 @@ def test_an_eager_top_k_of_many_numbers_keeps_the_order_of_ties(shape: tuple[int
         assert (order.largest(numbers.astype(np.int32), k) == expected).all()
 
 
+@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("k", [1, 16, 17])
+def test_a_compiled_top_k_by_passes_compares_every_bit(dtype: Any, k: int):
+    x = hard_numbers(dtype, 29)
+
+    values, positions = rune.jit(lambda v: ops.top_k(v, k=k))(x)
+
+    expected = [ORDER_OF_JAX[0] + len(ORDER_OF_JAX) * n for n in range(k)]
+    assert np.asarray(positions).tolist() == expected
+    assert np.asarray(values).tobytes() == x[expected].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "k"),
+    [
+        (np.int8, (257,), 5),
+        (np.uint8, (131, 65), 1),
+        (np.int16, (3, 5, 1031), 5),
+        (np.int32, (4096,), 1),
+        (np.uint32, (2, 4099), 16),
+        (dtypes.bf16, (10_007,), 5),
+    ],
+    ids=str,
+)
+def test_a_compiled_top_k_by_passes_keeps_the_order_of_ties(dtype: Any, shape: tuple[int, ...], k: int):
+    compiled = rune.jit(lambda v: ops.top_k(v, k=k)[1])
+    wild = np.random.default_rng(7).integers(0, 1 << 31, shape) - (0 if np.dtype(dtype).kind == "u" else 1 << 30)
+
+    for numbers in (wild, wild % 50, np.zeros_like(wild), np.sort(wild), np.sort(wild)[..., ::-1]):
+        x = numbers.astype(dtype)
+        expected = np.argsort(-x.astype(np.float64), axis=-1, kind="stable")[..., :k]
+        assert (np.asarray(compiled(x)) == expected).all()
+
+
 @pytest.mark.parametrize("k", [1, 10, 999, 1000])
 def test_the_reference_of_top_k_takes_the_last_elements_of_the_order_in_reverse(k: int):
     x = np.random.default_rng(k).integers(0, 50, 1000)

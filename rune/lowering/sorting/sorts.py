@@ -10,6 +10,7 @@ there are elements.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,14 +27,17 @@ from rune.lowering.sorting.digits import KEYS
 from rune.lowering.sorting.groups import KEY, ORDER
 from rune.lowering.sorting.radix import WORD, Tiles, Word, sort_words, tiles
 from rune.lowering.written import Loops
-from rune.ops.arithmetic import add, bitcast, cast, logical_and, logical_not, shr, sub
-from rune.ops.family import broadcast
-from rune.ops.movement import slice_
-from rune.ops.reduction import reduce_sum
-from rune.ops.sorting import positions_like
+from rune.ops.arithmetic import add, bitcast, cast, logical_and, logical_not, logical_or, lt, mul, select, shl, shr, sub
+from rune.ops.creation import iota
+from rune.ops.family import broadcast, fit, reshape
+from rune.ops.movement import concatenate, pad, slice_
+from rune.ops.reduction import reduce_min, reduce_sum
+from rune.ops.sorting import needs_few_passes, positions_like
 from rune.ops.sorting.keys import less, ordered, take_last, totally_ordered
 
 SHORT = 256  # the most elements of a row that are compared all with all
+LONG = 4096  # elements of a row of which `top_k` by passes looks at the minima of blocks first
+MOST = literal((1 << 2 * WORD) - 1, dtypes.u64)  # after every word
 
 
 def sorted_rows(target: Target, operands: Sequence[Value], num_keys: int) -> list[Value]:
@@ -63,6 +67,8 @@ def _words_of(x: Value, tiling: Tiles) -> list[Word]:
 
 def largest(target: Target, x: Value, k: int) -> list[Value]:
     """Do `top_k` on the target; it compares every bit of a float."""
+    if target.language == "llvm" and needs_few_passes(type_of(x), k):
+        return _largest_by_passes(x, k)
     tiling = tiles(target)
     keys = [logical_not(key) for key in totally_ordered(x)]  # the complements are in the opposite order
     if _is_short(x):
@@ -73,6 +79,49 @@ def largest(target: Target, x: Value, k: int) -> list[Value]:
     limit, start = (*shape[:-1], k), (0,) * len(shape)
     positions = slice_(order, start=start, limit=limit, stride=(1,) * len(shape))
     return [take_last(x, positions), positions]
+
+
+def _largest_by_passes(x: Value, k: int) -> list[Value]:
+    """`top_k` by one pass for each of the k: the least of what comes after the one before it."""
+    (key,) = totally_ordered(x)
+    (word,) = _words(logical_not(key), type_of(x).dtype)
+    # The first of equal elements comes first: a position breaks the tie, so that no two are equal.
+    half = literal(WORD, dtypes.u64)
+    packed = logical_or(shl(cast(word.value, dtypes.u64), half), cast(positions_like(x), dtypes.u64))
+    size = type_of(x).shape[-1]
+    if isinstance(size, int) and size >= LONG:
+        packed = _best_blocks(packed, k, 1 << (math.isqrt(size // k).bit_length() - 1))
+    positions = _positions_of_least(packed, k)
+    return [take_last(x, positions), positions]
+
+
+def _best_blocks(packed: Value, k: int, length: int) -> Value:
+    """The blocks of a row with the k least minima, side by side: the k least words are in them."""
+    *rows, size = type_of(packed).shape
+    axes = len(rows)
+    high = (0,) * axes + (-size % length,)
+    whole = pad(packed, MOST, low=(0,) * (axes + 1), high=high, interior=(0,) * (axes + 1))
+    minima = reduce_min(reshape(whole, shape=(*rows, -(-size // length), length)), axes=(axes + 1,))
+    blocks = shr(_positions_of_least(minima, k), literal(length.bit_length() - 1, dtypes.i32))
+    shape = (*rows, k, length)
+    starts = mul(blocks, fit(literal(length, dtypes.i32), (*rows, k)))
+    places = add(
+        broadcast(starts, shape=shape, axes=tuple(range(axes + 1))), iota(shape=shape, axis=axes + 1, dtype=dtypes.i32)
+    )
+    return take_last(whole, reshape(places, shape=(*rows, k * length)))
+
+
+def _positions_of_least(packed: Value, k: int) -> Value:
+    """The lower halves of the k least words of each row, in order."""
+    shape, axis = type_of(packed).shape, type_of(packed).ndim - 1
+    columns: list[Value] = []
+    candidates = packed
+    for _ in range(k):
+        least = reduce_min(candidates, axes=(axis,))
+        columns.append(reshape(cast(least, dtypes.i32), shape=(*shape[:-1], 1)))
+        is_later = lt(broadcast(least, shape=shape, axes=tuple(range(axis))), packed)
+        candidates = select(is_later, packed, fit(MOST, shape))
+    return concatenate(*columns, axis=axis)
 
 
 def _order(words: Sequence[Word], tiling: Tiles) -> Value:
