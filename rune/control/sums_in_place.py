@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from rune.core.dead_code import prune
 from rune.core.evaluate import restaged
@@ -45,7 +44,7 @@ class Summand:
     """
 
     primitive: Primitive
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     operands: int
 
     def added_to(self, total: Value, values: Iterator[Value]) -> Value:
@@ -143,7 +142,7 @@ class _Opened(Stage):
 
     __slots__ = ()
 
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> object:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """The equation itself, or a call of smaller results and the writes of these."""
         called = called_once(primitive, args, params) if primitive in CALLS else None
         parts = None if called is None else summands(called, len(called.outputs))

@@ -233,7 +233,8 @@ def _ramp(x: ArrayLike, place: _Place, side: int) -> Array:
     start = 0 if side == 0 else size - 1
     edge = cut_out(x, axis, start, start + 1)
     width, dtype = (place.low, place.high)[side], type_of(x).dtype
-    end = promote.as_type(place.options[side], dtype, False, "pad")
+    number = place.options[side]
+    end = promote.as_type(0 if number is None else number, dtype, False, "pad")
     if dtype in dtypes.INTEGER and not isinstance(width, Dim):
         ramp = _integer_ramp(as_array(end, dtype), edge, width, axis)
     else:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 INTERNAL = frozenset(
     """
     buffer buffer_on copied_to frame interpreter is_sole_owner known make_dense place primal rank0 start_numpy tangent
-    value variable
+    underlying value variable
     """.split()
 )
 _Binary: TypeAlias = "Callable[[Any, Any], Array]"

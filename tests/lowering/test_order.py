@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from rune import ops
 from rune.lowering.arena import type_bytes
 from rune.lowering.kernelize import kernelize
-from rune.lowering.kernels import Invoke, KernelProgram, Value
+from rune.lowering.kernels import Buffer, Invoke, Kernel, KernelProgram, Value
 from rune.lowering.kernels_check import check
 from rune.lowering.memory import live_ranges
 from rune.lowering.order import with_steps_ordered
@@ -35,11 +36,16 @@ def step(name: str, results: list[Value], operands: list[Value]) -> Invoke:
     return Invoke(name, tuple(results), tuple(operands))
 
 
+def program_of_steps(inputs: tuple[Value, ...], steps: tuple[Invoke, ...], outputs: tuple[Value, ...]) -> KernelProgram:
+    kernels = {s.kernel: Kernel(s.kernel, (), (), (), ()) for s in steps}
+    return KernelProgram("f", inputs, steps, outputs, tuple(v.type for v in outputs), kernels)
+
+
 def test_a_value_is_used_up_before_the_next_one_is_made():
     x, big, small = Value(0, f32(1)), f32(1000), f32(1)
     a, b, c, d = Value(1, big), Value(2, big), Value(3, small), Value(4, small)
     steps = (step("a", [a], [x]), step("b", [b], [x]), step("c", [c], [a]), step("d", [d], [b]))
-    program = KernelProgram("f", (x,), steps, (c, d), (small, small), {})
+    program = program_of_steps((x,), steps, (c, d))
 
     result = with_steps_ordered(program)
 
@@ -52,9 +58,8 @@ def test_the_order_of_the_program_decides_between_equals():
     x = Value(0, f32(4))
     values = [Value(n, f32(4)) for n in range(1, 6)]
     steps = tuple(step(f"k{v.number}", [v], [x]) for v in values)
-    types = tuple(v.type for v in values)
 
-    program = KernelProgram("f", (x,), steps, tuple(values), types, {})
+    program = program_of_steps((x,), steps, tuple(values))
 
     assert with_steps_ordered(program) == program
 
@@ -62,11 +67,21 @@ def test_the_order_of_the_program_decides_between_equals():
 def test_all_parts_of_a_value_are_written_before_it_is_read():
     x, y, z = Value(0, f32(4)), Value(1, f32(8)), Value(2, f32(8))
     steps = (step("left", [y], [x]), step("read", [z], [y]), step("right", [y], [x]))
-    program = KernelProgram("f", (x,), steps, (z,), (f32(8),), {})
+    program = program_of_steps((x,), steps, (z,))
 
     names = [s.kernel for s in with_steps_ordered(program).steps if isinstance(s, Invoke)]
 
     assert names.index("read") == 2
+
+
+def test_an_array_is_read_by_others_before_it_is_changed_in_place():
+    x, y, z = Value(0, f32(8)), Value(1, f32(8)), Value(2, f32(1))
+    program = program_of_steps((x,), (step("change", [y], [x]), step("read", [z], [x])), (y, z))
+    change = Kernel("change", (Buffer("x0", x.type),), (Buffer("y0", y.type),), (), (), (("x0", "y0"),))
+
+    result = with_steps_ordered(replace(program, kernels={**program.kernels, "change": change}))
+
+    assert [s.kernel for s in result.steps if isinstance(s, Invoke)] == ["read", "change"]
 
 
 @given(st.integers(0, 1 << 20))

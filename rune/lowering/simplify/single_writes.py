@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from rune.core.evaluate import restaged
 from rune.core.interpreter import literal_like, type_of
@@ -103,7 +102,7 @@ class _Single(Stage):
         self.constants: dict[Var, Value] = {}
         self.has_changed = False
 
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> object:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """The equation itself, or the select in place of a scatter."""
         combine = COMBINATIONS.get(primitive)
         write = None if combine is None else self.single_write(*args, **params)
