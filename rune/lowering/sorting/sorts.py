@@ -100,15 +100,15 @@ def _best_blocks(packed: Value, k: int, length: int) -> Value:
     *rows, size = type_of(packed).shape
     axes = len(rows)
     high = (0,) * axes + (-size % length,)
-    whole = pad(packed, MOST, low=(0,) * (axes + 1), high=high, interior=(0,) * (axes + 1))
-    minima = reduce_min(reshape(whole, shape=(*rows, -(-size // length), length)), axes=(axes + 1,))
+    words = pad(packed, MOST, low=(0,) * (axes + 1), high=high, interior=(0,) * (axes + 1))
+    minima = reduce_min(reshape(words, shape=(*rows, -(-size // length), length)), axes=(axes + 1,))
     blocks = shr(_positions_of_least(minima, k), literal(length.bit_length() - 1, dtypes.i32))
     shape = (*rows, k, length)
     starts = mul(blocks, fit(literal(length, dtypes.i32), (*rows, k)))
     places = add(
         broadcast(starts, shape=shape, axes=tuple(range(axes + 1))), iota(shape=shape, axis=axes + 1, dtype=dtypes.i32)
     )
-    return take_last(whole, reshape(places, shape=(*rows, k * length)))
+    return take_last(words, reshape(places, shape=(*rows, k * length)))
 
 
 def _positions_of_least(packed: Value, k: int) -> Value:
