@@ -7,8 +7,10 @@ A loop that reads a row of a table in each step has such cotangents. With whole 
 its gradient would take the time of the whole table. Windows (`dynamic_slice`) are alike. Where a
 step calls a jitted function or a checkpoint that yields such an array, the call yields i and u.
 
-Invariant: the same sums, in another order. A sum starts from 0.0 and so is never -0.0: what is not
-written stays what adding zeros to it would give.
+The cotangent of a carry that a step reads or writes at some places is treated alike.
+
+Invariant: the same sums, in another order. The sum of a const starts from 0.0 and so is never -0.0,
+and adding zeros would change no element; in the cotangent of a carry a -0.0 may stay -0.0.
 """
 
 from __future__ import annotations
@@ -144,8 +146,8 @@ class _Opened(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """The equation itself, or a call of smaller results and the writes of these."""
-        called = called_once(primitive, args, params) if primitive in CALLS else None
-        parts = None if called is None else summands(called, len(called.outputs))
+        callee = called_once(primitive, args, params) if primitive in CALLS else None
+        parts = None if callee is None else summands(callee, len(callee.outputs))
         if parts is None or not parts.have_writes:
             return self.write(primitive, args, params)
         outputs = self.write(primitive, args, map_programs(params, lambda _: parts.program))

@@ -27,7 +27,7 @@ def _row(table: Any, i: Any) -> Any:
     return table[i]
 
 
-# Each kind: what a step reads of the table, and which rows that are.
+# For each kind: what a step reads from the table, and the rows that it reads.
 KINDS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[int], list[int]]]] = {
     "a row": (lambda table, i: table[i].sum(), lambda i: [i]),
     "rows that may be equal": (lambda table, i: table[rnp.stack([i, 5, i])].sum(), lambda i: [i, 5, i]),

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import rune
 import rune.numpy as rnp
-from rune import control, dtypes, ops
+from rune import control, dtypes, lax, ops
 from rune.backends.shared.executor import ConcreteLoop, all_concrete, concrete
 from rune.lowering.kernel.nodes import For
 from rune.lowering.kernelize import cost
+from rune.lowering.kernels import Invoke, KernelProgram, KernelStep, Repeat, Value
 from rune.lowering.plan import Copy, Plan
 from rune.lowering.stages import stages
 from tests.lowering import models
@@ -95,15 +96,27 @@ def test_tiny_changes_of_an_argument_are_in_place_one_after_another():
     assert plan.arena_bytes == 0
 
 
-def test_an_update_that_reads_the_array_before_another_change_needs_no_copy():
-    def function(x, i, j, u):
-        row = ops.gather(x, i, number(0.0), dims=ROWS, slice_sizes=(1, 64), mode="clip")
-        return scatter(scatter(x, i, u), j, ops.mul(row, u))
+def operands_in_place(program: KernelProgram, step: KernelStep) -> list[Value]:
+    """The operands that a step changes in place."""
+    assert isinstance(step, Invoke)
+    kernel = program.kernels[step.kernel]
+    sources = {source for source, _ in kernel.in_place}
+    return [v for buffer, v in zip(kernel.inputs, step.operands, strict=True) if buffer.name in sources]
 
-    plan = hold(function, f32(512, 64), i32(1, 1), i32(1, 1), f32(1, 64), donate_argnums=(0,))
 
-    assert plan.donations == ((0, 0),)
-    assert plan.arena_bytes == 64 * 4
+def test_a_carry_is_changed_in_place_after_all_that_reads_it():
+    def walk(x):
+        return lax.fori_loop(1, 9, lambda i, x: x.at[i].set(rnp.tanh(x[i - 1] + x[i])), x)
+
+    size = 20_011
+    program = rune.make_program(rune.grad(lambda x: (walk(x) ** 2).sum()))(f32(size))
+    loops = [s for s in stages(program, WITH_DOT).kernels.steps if isinstance(s, Repeat)]
+
+    assert len(loops) == 2
+    for loop in loops:
+        (carry,) = [v for v in loop.body.inputs if v.type.shape == (size,)]
+        readers = [s for s in loop.body.steps if carry in s.operands]
+        assert [carry in operands_in_place(loop.body, s) for s in readers] == [False] * (len(readers) - 1) + [True]
 
 
 def test_an_argument_is_read_by_others_before_it_is_changed_in_place():

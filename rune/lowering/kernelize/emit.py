@@ -62,7 +62,7 @@ class Term:
 
 
 # To the value for a request, with stops at which the requests of a list must be answered first.
-# What is sent are the answers in the order of the list, or None where there are none.
+# The answers are sent in the order of the list; None if the list is empty.
 Steps = Generator[list[Key], list[Term] | None, Term]
 
 

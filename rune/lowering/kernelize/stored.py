@@ -132,12 +132,13 @@ def _forced(
 def _read_before_changes(
     equations: Sequence[Equation], values: Container[Var], definitions: Mapping[Var, Equation]
 ) -> set[Var]:
-    """Values for writes into an array, computed from what it was before other changes in place.
+    """Values that writes into an array compute from its contents before other changes in place.
 
     They are stored before the first change: computed where they are written, they would need a
     copy of the array.
     """
     originals: dict[Var, Var] = {}  # of arrays after changes in place
+    versions: dict[Var, set[Var]] = {}  # of each original, after changes
     early: set[Var] = set()
     for equation in equations:
         if not _is_tiny_change(equation, definitions):
@@ -145,26 +146,29 @@ def _read_before_changes(
         array, *pending = equation.operands
         assert isinstance(array, Var)
         original = originals.get(array, array)
-        changed = {a for a in originals if originals[a] is original}
-        while changed and pending:
+        changes = versions.setdefault(original, set())
+        while changes and pending:
             value = pending.pop()
             if not isinstance(value, Var) or value in values or not _reads(value, {original}, values, definitions):
                 continue
-            if _reads(value, changed, values, definitions):
+            if _reads(value, changes, values, definitions):
                 pending += definitions[value].operands
             elif value in definitions and not isinstance(definitions[value].primitive.lower, View):
                 early.add(value)
         originals[equation.results[0]] = original
+        changes.add(equation.results[0])
     return early
 
 
 def _is_tiny_change(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
-    is_in_place = _is_scatter_in_place(equation, definitions) or _is_small_window(equation, definitions)
-    if not is_in_place or not isinstance(equation.operands[0], Var):
+    if not _is_change(equation, definitions) or not isinstance(equation.operands[0], Var):
         return False
     lower, array = equation.primitive.lower, cost.count(equation.results[0].type.shape)
-    updates = equation.operands[lower.updates if isinstance(lower, Scatter) else 1]
-    return array >= cost.TINY_SHARE * cost.count(updates.type.shape)
+    return _is_tiny_part(equation.operands[lower.updates if isinstance(lower, Scatter) else 1], array, 0)
+
+
+def _is_change(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
+    return _is_scatter_in_place(equation, definitions) or _is_small_window(equation, definitions)
 
 
 def _reads(value: Var, arrays: set[Var], values: Container[Var], definitions: Mapping[Var, Equation]) -> bool:
@@ -265,8 +269,7 @@ def _is_argument(operand: Atom, definitions: Mapping[Var, Equation]) -> bool:
     change = definitions.get(operand)
     if change is None:
         return True
-    is_changed = _is_scatter_in_place(change, definitions) or _is_small_window(change, definitions)
-    return is_changed and _is_argument(change.operands[0], definitions)
+    return _is_change(change, definitions) and _is_argument(change.operands[0], definitions)
 
 
 def _is_tiny_part(part: Atom, array: int, smallest: int) -> bool:

@@ -54,7 +54,7 @@ class Write:
         return select(at_place, self.along(elements, self.axes_of_updates()), constant)
 
     def is_at(self, number: int) -> Value:
-        """Where in the array the position along an indexed axis is the one that is written."""
+        """A mask of the elements whose position along an indexed axis is the written one."""
         axis = self.dims.start_map[number]
         place = signed(component(self.indices, number), self.shape[axis])
         dtype = type_of(place).dtype

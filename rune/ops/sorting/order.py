@@ -21,7 +21,7 @@ from rune.ops.scalars import NIBBLES
 SHORT = 64  # elements of a row up to which calls of NumPy take longer than what they do
 _NATIVE = frozenset({dtypes.f32, dtypes.f64, dtypes.bool_}) | (dtypes.INTEGER - set(NIBBLES))
 _HALF = np.uint64(32)
-MANY = 1 << 15  # words below which a few calls of NumPy more take longer than what they save
+MANY = 1 << 15  # words below which the extra calls of NumPy cost more time than they save
 GROUP = 64  # the most words of a group of which `largest` looks at the least one first
 LEAST_GROUP = 4  # words of a group below which its minimum saves nothing
 SPARE = 4  # groups for each of the k

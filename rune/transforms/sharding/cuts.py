@@ -69,7 +69,8 @@ def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[Arr
 def _turned(letters: Letters, operands: Sequence[Operand], region: Region) -> list[Cuts]:
     """Ways to split an operation along one axis that operands are not split along: all turn to it.
 
-    So what works along an axis, like a sort, is split along another, and no device needs all.
+    An operation along an axis, such as a sort, is then split along another one, and no device needs
+    the whole array.
     """
     names = max((n for x in operands for n in x.layout), key=region.size, default=())
     if not names or letters.indexed or not all(letters.results):

@@ -190,7 +190,7 @@ def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params:
 
 
 def _units(size: Size, types: Sequence[ArrayType]) -> Iterator[int]:
-    """Sizes of bundles of indices: one, and those of which as many fit into an operand's axis."""
+    """Sizes of bundles of indices: one, and those whose count divides the axis of an operand."""
     yield 1
     if isinstance(size, int):
         counts = {math.gcd(d, size) for t in types for d in t.shape if isinstance(d, int) and d}

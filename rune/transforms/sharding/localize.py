@@ -61,7 +61,7 @@ from rune.transforms.sharding.running import running
 from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
-# What is as quick to compute again as to receive, element by element.
+# Operations whose elements are as quick to compute again as to receive.
 _OF_ELEMENTS = Scalar | Convert | Bitcast | View | Position
 MOST_LINKS = 4  # of a chain of operations that are computed again
 

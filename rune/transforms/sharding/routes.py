@@ -169,7 +169,7 @@ class _Ways:
                 return block
 
     def plain(self) -> Route:
-        """Gathers of what the target has not, then parts of what the source has not."""
+        """Gathers along names that only the source has, then parts along those of the target."""
         steps: list[Step] = []
         layout, sent = self.source, 0.0
         for axis, (names, target) in enumerate(zip(self.source, self.target, strict=True)):

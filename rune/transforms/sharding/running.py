@@ -1,4 +1,4 @@
-"""Running sums along a split axis: each device adds up its block, then what lies before it.
+"""Running sums along a split axis: each device adds earlier totals to those of its block.
 
     cumsum of 16 numbers on each of 8 devices      one number is sent to 7 others, and not 16
 
@@ -70,7 +70,7 @@ def _totals(local: Localize, primitive: Primitive, operand: Block, total: Value,
     totals = total
     for name in reversed(names):
         totals = gathered(totals, axis, name, mesh.shape[name])
-    # Those up to each device; one without any before it has the number that changes nothing.
+    # The sums up to each device; the first device gets the neutral number.
     sums = primitive(totals, **params)
     neutral = literal_like(_neutral(primitive.lower.combine, type_of(total).dtype), total)
     sides = [tuple(int(n == axis) for n in range(type_of(total).ndim)), (0,) * type_of(total).ndim]
