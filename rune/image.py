@@ -74,10 +74,6 @@ _NAMES = {
 # --- kernels ------------------------------------------------------------------------------------
 
 
-def _triangle(x: Array) -> Array:
-    return rnp.maximum(0.0, 1.0 - x)
-
-
 def _lanczos(radius: float) -> Callable[[Array], Array]:
     def kernel(x: Array) -> Array:
         # sinc(x) * sinc(x / radius), which is 1 at 0, where the quotient would be 0 / 0.
@@ -109,7 +105,7 @@ class _Kernel:
 
 
 _KERNELS = {
-    ResizeMethod.LINEAR: _Kernel(_triangle),
+    ResizeMethod.LINEAR: _Kernel(lambda x: rnp.maximum(0.0, 1.0 - x)),
     ResizeMethod.LANCZOS3: _Kernel(_lanczos(3.0)),
     ResizeMethod.LANCZOS5: _Kernel(_lanczos(5.0)),
     ResizeMethod.CUBIC: _Kernel(_cubic(-0.5)),

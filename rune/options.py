@@ -87,18 +87,10 @@ def checked(changes: Mapping[str, Any], operation: str = "configure") -> dict[st
     for name, value in changes.items():
         _require_known(name, operation)
         _require_fit(name, value, operation)
-    return {n: _KEPT_AS.get(_KINDS[n], _as_is)(v) for n, v in changes.items()}
+    return {n: _KEPT_AS.get(_KINDS[n], lambda value: value)(v) for n, v in changes.items()}
 
 
-def _search_kept_as(value: float | str) -> float | str:
-    return value if isinstance(value, str) else float(value)
-
-
-def _as_is(value: Any) -> Any:
-    return value
-
-
-_KEPT_AS = {"bool": bool, "int": int, "float | str": _search_kept_as}
+_KEPT_AS = {"bool": bool, "int": int, "float | str": lambda value: value if isinstance(value, str) else float(value)}
 
 
 def _require_known(name: str, operation: str) -> None:

@@ -148,10 +148,6 @@ def _put(record: type, **members: object) -> None:
 # --- the methods ------------------------------------------------------------------------------
 
 
-def _plain_init(cls: type) -> Method:
-    return _init(cls, "self.{0} = {1}")
-
-
 def _frozen_init(cls: type) -> Method:
     fields = dataclasses.fields(cls)
     slots = [slot for f in fields if isinstance(slot := getattr(cls, f.name, None), MemberDescriptorType)]
@@ -333,7 +329,7 @@ def _function(cls: type, name: str, arguments: str, lines: list[str], names: Map
 
 
 _METHODS: dict[tuple[str, bool], Callable[[type], Method]] = {
-    ("__init__", False): _plain_init,
+    ("__init__", False): lambda cls: _init(cls, "self.{0} = {1}"),
     ("__init__", True): _frozen_init,
     **{("__repr__", frozen): _repr for frozen in (False, True)},
     **{("__eq__", frozen): _eq for frozen in (False, True)},

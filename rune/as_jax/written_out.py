@@ -75,10 +75,6 @@ def _approx_top_k(
     return search(x, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
 
 
-def _gamma(key: ArrayLike, a: ArrayLike, *, log_space: bool) -> Array:
-    return (random.loggamma if log_space else random.gamma)(key, a)
-
-
 WRITTEN_OUT: Mapping[str, Callable[..., object]] = {
     "approx_top_k": _approx_top_k,
     "bessel_i0e": lax.bessel_i0e,
@@ -96,7 +92,7 @@ WRITTEN_OUT: Mapping[str, Callable[..., object]] = {
     "lt_to": partial(_in_total_order, lax.lt),
     "name": lambda x, *, name: checkpoint_name(x, name),
     "polygamma": lax.polygamma,
-    "random_gamma": _gamma,
+    "random_gamma": lambda key, a, *, log_space: (random.loggamma if log_space else random.gamma)(key, a),
     "reduce_window_max": partial(_windowed, lax.max, "max"),
     "reduce_window_min": partial(_windowed, lax.min, "min"),
     "reduce_window_sum": partial(_windowed, lax.add, "add"),

@@ -118,14 +118,10 @@ def _philox_blocks(words: Sequence[Any], count: int) -> Sequence[Array]:
     return philox_block(_ARITHMETIC, words[:2], counter)
 
 
-def _rotate(x: Array, by: int) -> Array:
-    return (x << by) | (x >> (32 - by))
-
-
 def _products(x: Array, y: Array) -> tuple[Array, Array]:
     return mulhi(*broadcast_arrays(x, y)), x * y
 
 
 _ARITHMETIC: Arithmetic[Any] = Arithmetic(
-    lambda n: asarray(n, dtypes.u32), operator.add, operator.xor, _rotate, _products
+    lambda n: asarray(n, dtypes.u32), operator.add, operator.xor, lambda x, by: (x << by) | (x >> (32 - by)), _products
 )

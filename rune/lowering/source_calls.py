@@ -15,16 +15,10 @@ from typing import TypeGuard
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.source import Bound, Source, bind_source
-from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.lowering.plan import Call, Step
 
-
-def _type_rule(*_types: ArrayType, results: Sequence[ArrayType], **_: object) -> tuple[ArrayType, ...]:
-    return tuple(results)
-
-
-source_call = Primitive("source_call", "source", _type_rule, multiple_results=True)
+source_call = Primitive("source_call", "source", lambda *_types, results, **_: tuple(results), multiple_results=True)
 
 
 def write_source_call(

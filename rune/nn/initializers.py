@@ -243,10 +243,6 @@ def _uniform(key: Array, shape: Shape, dtype: np.dtype, variance: Array) -> Arra
     return random.uniform(key, shape, dtype, -1.0) * rnp.sqrt(3 * variance)
 
 
-def _normal(key: ArrayLike, shape: Shape, dtype: np.dtype, variance: ArrayLike) -> Array:
-    return random.normal(key, shape, dtype) * rnp.sqrt(variance)
-
-
 def _polar(key: ArrayLike, shape: Shape, part: np.dtype, magnitude: Callable[[Array], Array]) -> Array:
     """Complex numbers of random magnitude and uniformly distributed direction."""
     first, second = split(key)
@@ -262,7 +258,7 @@ def _truncated_magnitude(u: Array) -> Array:
 
 DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
     "truncated_normal": _truncated,
-    "normal": _normal,
+    "normal": lambda key, shape, dtype, variance: random.normal(key, shape, dtype) * rnp.sqrt(variance),
     "uniform": _uniform,
 }
 

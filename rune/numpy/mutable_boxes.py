@@ -36,13 +36,9 @@ from rune.ops.promote import as_type, unrounded
 from rune.typing import ArrayLike, DTypeLike
 
 
-def _is_box(x: object) -> bool:
-    return isinstance(x, Box)
-
-
 def _opened(values: object) -> Any:
     """A tree with boxes replaced by their arrays."""
-    return tree.map(_out, values, is_leaf=_is_box)
+    return tree.map(_out, values, is_leaf=lambda x: isinstance(x, Box))
 
 
 def _out(x: object) -> Any:

@@ -64,13 +64,9 @@ def _bits(primitive: Primitive, combine: Function, identity: int) -> Function:
     ) -> Array:
         operand = reductions.selected(primitive.name, _in(value("reduce", x), dtype), where, identity)
         bits = st.reduce(primitive.name, primitive, operand, axis, keepdims)
-        return bits if initial is None else _like(combine(bits, initial), bits)
+        return bits if initial is None else c.astype(combine(bits, initial), type_of(bits).dtype)
 
     return reduced
-
-
-def _like(x: Array, like: Array) -> Array:
-    return c.astype(x, type_of(like).dtype)
 
 
 def _in(x: ArrayLike, dtype: DTypeLike | None) -> Any:

@@ -151,10 +151,6 @@ sub: Primitive = _same(
 )
 
 
-def _mul_transpose(ct: Value, linear: Batched, a: Value | ArrayType, b: Value | ArrayType) -> list[Array | None]:
-    return [mul(ct, b), None] if linear[0] else [None, mul(ct, a)]
-
-
 _PRODUCT = complex_scalars.either(np.multiply, complex_scalars.product)
 mul: Primitive = _same(
     "mul",
@@ -162,7 +158,7 @@ mul: Primitive = _same(
     _PRODUCT,
     lambda da, a, b, y: mul(da, b),
     lambda db, a, b, y: mul(db, a),
-    transpose=_mul_transpose,
+    transpose=lambda ct, linear, a, b: [mul(ct, b), None] if linear[0] else [None, mul(ct, a)],
     linear_in=((0,), (1,)),
 )
 square: Primitive = elementwise(
@@ -298,10 +294,6 @@ def _convert_type(x: ArrayType, *, dtype: np.dtype, weak: bool = False) -> Array
     return ArrayType(x.shape, dtype, weak)
 
 
-def _convert_jvp(dx: Value, x: Value, y: Value, *, dtype: np.dtype, weak: bool = False) -> Array:
-    return convert(dx, dtype=dtype, weak=weak)
-
-
 def _convert_transpose(ct: Value, linear: Batched, x: ArrayType, **params: object) -> list[Array]:
     if type_of(ct).dtype not in dtypes.INEXACT:
         raise not_linear(f"convert of {x} to {type_of(ct).dtype}", "it rounds to whole numbers")
@@ -315,7 +307,7 @@ convert: Primitive = elementwise(
     "conversion",
     _convert_type,
     lambda x, *, dtype, weak=False: scalars.convert(x, dtype),
-    (_convert_jvp,),
+    (lambda dx, x, y, *, dtype, weak=False: convert(dx, dtype=dtype, weak=weak),),
     _convert_transpose,
     lower=Convert(),
     jax_names={

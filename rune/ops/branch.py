@@ -16,16 +16,11 @@ from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
 from rune.core.program import Equation, Program
 from rune.core.staging import Staged
-from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.loop import captured_by_all, loop, stage_within
 
 if TYPE_CHECKING:
     from rune.array import Array
-
-
-def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[ArrayType, ...]:
-    return branches[0].output_types
 
 
 def _run_branch(number: Value, *args: Value, branches: tuple[Program, ...]) -> list[Value]:
@@ -51,7 +46,7 @@ def branch_calls(number: Value, *operands: Value, branches: tuple[Program, ...])
 branch = HigherOrder(
     "branch",
     "control",
-    _branch_type,
+    lambda *types, branches: branches[0].output_types,
     calls=branch_calls,
     multiple_results=True,
     run=_run_branch,

@@ -128,10 +128,6 @@ pmin = _extremum("pmin", reduce_min, among.pmin)
 # --- exchange -----------------------------------------------------------------------------------
 
 
-def _gathered_type(x: ArrayType, *, axis: int, lanes: Size, **_: object) -> ArrayType:
-    return x.strong().with_shape((*x.shape[:axis], lanes, *x.shape[axis:]))
-
-
 def _gather_over_lanes(
     batched: Batched, size: Size, x: Value, *, axis: int, lanes: Size, axis_name: Hashable
 ) -> tuple[Array, bool]:
@@ -141,7 +137,7 @@ def _gather_over_lanes(
 all_gather: Collective = Collective(
     "all_gather",
     "collective",
-    _gathered_type,
+    lambda x, *, axis, lanes, **_: x.strong().with_shape((*x.shape[:axis], lanes, *x.shape[axis:])),
     jvp=_linear(lambda: all_gather),
     transpose=lambda ct, linear, x, axis, **p: [psum_scatter(ct, scatter_axis=axis, **p)],
     batch=_shifted(lambda: all_gather, "axis"),
@@ -231,10 +227,6 @@ ppermute: Collective = Collective(
 )
 
 
-def _index_type(*, axis_name: Hashable) -> ArrayType:
-    return ArrayType((), np.dtype(dtypes.i32))
-
-
 def _index_over_lanes(batched: Sequence[bool], size: Size, axis_name: Hashable) -> tuple[Array, bool]:
     return iota(shape=(size,), axis=0, dtype=dtypes.i32), True
 
@@ -242,7 +234,7 @@ def _index_over_lanes(batched: Sequence[bool], size: Size, axis_name: Hashable) 
 axis_index: Collective = Collective(
     "axis_index",
     "collective",
-    _index_type,
+    lambda *, axis_name: ArrayType((), np.dtype(dtypes.i32)),
     jvp=(),
     batch=_mapped(lambda: axis_index),
     vary=spread,

@@ -21,10 +21,10 @@ from rune.core.lower import Parts
 from rune.core.primitive import Primitive, Rule
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.ops.family import Batched, elementwise, joint_shape, require, same_dtype
+from rune.ops.family import elementwise, joint_shape, require, same_dtype
 
 if TYPE_CHECKING:
-    from rune.array import Array
+    pass
 
 PART = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}  # the dtype of a part
 WHOLE = {part: pair for pair, part in PART.items()}  # the dtype of a number with two such parts
@@ -77,10 +77,6 @@ def _zero_part(x: Value) -> np.ndarray:
     return literal(0, real_dtype(dtype))
 
 
-def _complex_transpose(ct: Value, linear: Batched, x: Value | ArrayType, y: Value | ArrayType) -> list[Array | None]:
-    return [real(ct) if linear[0] else None, imag(conj(ct)) if linear[1] else None]
-
-
 real: Primitive = elementwise(
     "real",
     "complex",
@@ -105,7 +101,7 @@ complex: Primitive = elementwise(
     _complex_type,
     _complex_reference,
     (lambda dx, x, y, z: complex(dx, _zero_part(dx)), lambda dy, x, y, z: complex(_zero_part(dy), dy)),
-    _complex_transpose,
+    lambda ct, linear, x, y: [real(ct) if linear[0] else None, imag(conj(ct)) if linear[1] else None],
     lower=Parts(),
 )
 conj: Primitive = elementwise(

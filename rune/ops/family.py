@@ -228,10 +228,6 @@ def _broadcast_type(x: ArrayType, *, shape: Shape, axes: tuple[int, ...]) -> Arr
     return ArrayType(shape, x.dtype, x.weak)
 
 
-def _broadcast_reference(x: np.ndarray, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray:
-    return broadcasting(np.shape(x), shape, axes)(x)
-
-
 def broadcasting(sizes: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int, ...]) -> Rule:
     """Broadcasting for one shape, as a function of NumPy arrays."""
     spread = [1] * len(shape)
@@ -284,7 +280,7 @@ broadcast = Primitive(
     "broadcast",
     "movement",
     _broadcast_type,
-    _broadcast_reference,
+    lambda x, *, shape, axes: broadcasting(np.shape(x), shape, axes)(x),
     jvp=(lambda dx, x, y, **params: broadcast(dx, **params),),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
@@ -414,14 +410,10 @@ def zeros_like(x: Operand) -> Array:
     return zeros_of(type_of(x))
 
 
-def _size_type(*, size: Size, dtype: np.dtype) -> ArrayType:
-    return ArrayType((), dtype)
-
-
 size_of_axis = Primitive(
     "size",
     "creation",
-    _size_type,
+    lambda *, size, dtype: ArrayType((), dtype),
     lambda *, size, dtype: np.asarray(size).astype(dtype),
     jvp=(),
     lower=Position(lambda indices, *, size, dtype: size),

@@ -65,12 +65,6 @@ def _slice_type(x: ArrayType, *, start: Shape, limit: Shape, stride: tuple[int, 
     return x.with_shape(tuple((h - lo + s - 1) // s for lo, h, s in zip(start, limit, stride, strict=True)))
 
 
-def _slice_reference(
-    x: np.ndarray, *, start: tuple[int, ...], limit: tuple[int, ...], stride: tuple[int, ...]
-) -> np.ndarray:
-    return x[tuple(slice(*bounds) for bounds in zip(start, limit, stride, strict=True))]
-
-
 def slicing(
     x: ArrayType, *, start: tuple[int, ...], limit: tuple[int, ...], stride: tuple[int, ...]
 ) -> Callable[[np.ndarray], np.ndarray]:
@@ -102,7 +96,7 @@ slice_: Primitive = Primitive(
     "slice",
     "movement",
     _slice_type,
-    _slice_reference,
+    lambda x, *, start, limit, stride: x[tuple(slice(*bounds) for bounds in zip(start, limit, stride, strict=True))],
     jvp=(lambda dx, x, y, **params: slice_(dx, **params),),
     transpose=_slice_transpose,
     batch=_slice_batch,
@@ -144,12 +138,6 @@ def behind(size: Size, high: int, interior: int) -> Size:
 def _padded(size: Size, low: Size, high: Size, interior: int) -> Size:
     spread = size if interior == 0 or size == 0 else (size - 1) * (interior + 1) + 1
     return spread + low + high
-
-
-def _pad_reference(
-    x: np.ndarray, value: np.ndarray, *, low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]
-) -> np.ndarray:
-    return _padding(x.shape, low, high, interior)(x, value)
 
 
 def padding(
@@ -264,7 +252,7 @@ pad: Primitive = Primitive(
     "pad",
     "movement",
     _pad_type,
-    _pad_reference,
+    lambda x, value, *, low, high, interior: _padding(x.shape, low, high, interior)(x, value),
     jvp=Joint(_pad_jvp),
     transpose=_pad_transpose,
     batch=_pad_batch,

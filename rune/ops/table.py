@@ -53,18 +53,6 @@ def _meaning(primitive: Primitive) -> str:
     return _mark(primitive.reference)
 
 
-def _batch(primitive: Primitive) -> str:
-    return "lanes" if isinstance(primitive, Collective) else _mark(primitive.batch)
-
-
-def _partial(primitive: Primitive) -> str:
-    return _mark(primitive.partial_equation if isinstance(primitive, HigherOrder) else None)
-
-
-def _keeping(primitive: Primitive) -> str:
-    return _mark(primitive.keeping if isinstance(primitive, HigherOrder) else None)
-
-
 def _lowering(primitive: Primitive) -> str:
     if primitive.expand is not None:
         return "expand"
@@ -83,10 +71,10 @@ def row(primitive: Primitive) -> tuple[str, ...]:
         _meaning(primitive),
         _jvp(primitive),
         _mark(primitive.transpose),
-        _batch(primitive),
-        _partial(primitive),
+        "lanes" if isinstance(primitive, Collective) else _mark(primitive.batch),
+        _mark(primitive.partial_equation if isinstance(primitive, HigherOrder) else None),
         _mark(primitive.dead_code),
-        _keeping(primitive),
+        _mark(primitive.keeping if isinstance(primitive, HigherOrder) else None),
         _lowering(primitive),
     )
 

@@ -81,10 +81,6 @@ def _dynamic_slice_view(position: tuple, operand: ArrayType, *starts: ArrayType,
     return Source((Piece(0, index, (), tuple(elements.values())),))
 
 
-def _slice_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, *, sizes: Shape) -> Array:
-    return dynamic_slice(tangents[0], *args[1:], sizes=sizes)
-
-
 def _slice_transpose(
     ct: Value, linear: Batched, operand: ArrayType, *starts: Value, sizes: Shape
 ) -> list[Array | None]:
@@ -127,7 +123,7 @@ dynamic_slice: Primitive = Primitive(
     "indexing",
     _dynamic_slice_type,
     lambda operand, *starts, sizes: operand[_windows(operand, starts, sizes)],
-    jvp=Joint(_slice_jvp),
+    jvp=Joint(lambda tangents, args, y, *, sizes: dynamic_slice(tangents[0], *args[1:], sizes=sizes)),
     transpose=_slice_transpose,
     linear_in=((0,),),
     batch=_dynamic_slice_batch,

@@ -158,10 +158,6 @@ def _add(x: Mixed, y: Mixed) -> Mixed | None:
     return cast(Mixed, x + y) if isinstance(x, BCOO) and isinstance(y, BCOO) else None
 
 
-def _sub(x: Mixed, y: Mixed) -> Mixed | None:
-    return _add(x, -y)
-
-
 def _dot_general(x: Mixed, y: Mixed, *, dimension_numbers: Dims) -> Mixed:
     return cast(Mixed, bcoo_dot_general(x, y, dimension_numbers=dimension_numbers))
 
@@ -169,18 +165,6 @@ def _dot_general(x: Mixed, y: Mixed, *, dimension_numbers: Dims) -> Mixed:
 def _reduce_sum(x: BCOO, *, axes: Sequence[int]) -> Mixed:
     """The total over all axes is a number, and as dense as any."""
     return x.sum(axes)
-
-
-def _broadcast(x: BCOO, *, shape: Sequence[int], axes: Sequence[int]) -> BCOO:
-    return bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=axes)
-
-
-def _slice(x: BCOO, *, start: Sequence[int], limit: Sequence[int], stride: Sequence[int]) -> BCOO:
-    return bcoo_slice(x, start_indices=start, limit_indices=limit, strides=stride)
-
-
-def _dynamic_slice(x: BCOO, *starts: Array, sizes: Sequence[int]) -> BCOO:
-    return bcoo_dynamic_slice(x, starts, sizes)
 
 
 def _concatenate(*parts: Mixed, axis: int) -> BCOO | None:
@@ -201,14 +185,14 @@ _RULES: dict[str, Callable[..., Any]] = {
     "mul": _mul,
     "div": _div,
     "add": _add,
-    "sub": _sub,
+    "sub": lambda x, y: _add(x, -y),
     "dot_general": _dot_general,
     "transpose": lambda x, *, permutation: bcoo_transpose(x, permutation=permutation),
     "reduce_sum": _reduce_sum,
     "reshape": lambda x, *, shape: bcoo_reshape(x, new_sizes=shape),
     "reverse": lambda x, *, axes: bcoo_rev(x, axes),
-    "broadcast": _broadcast,
-    "slice": _slice,
-    "dynamic_slice": _dynamic_slice,
+    "broadcast": lambda x, *, shape, axes: bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=axes),
+    "slice": lambda x, *, start, limit, stride: bcoo_slice(x, start_indices=start, limit_indices=limit, strides=stride),
+    "dynamic_slice": lambda x, *starts, sizes: bcoo_dynamic_slice(x, starts, sizes),
     "concatenate": _concatenate,
 }

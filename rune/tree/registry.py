@@ -159,10 +159,6 @@ def _sequence_keys(tree: Sequence[object]) -> list[SequenceKey]:
     return [SequenceKey(i) for i in range(len(tree))]
 
 
-def _dict_keys(tree: Mapping[object, object]) -> list[DictKey]:
-    return [DictKey(key) for key in tree]
-
-
 NONE = Kind(type(None), "None", lambda t: ((), None), lambda _, xs: None, lambda t: ())
 TUPLE = Kind(tuple, "tuple", lambda t: (t, None), lambda _, xs: tuple(xs), _sequence_keys)
 LIST = Kind(list, "list", lambda t: (t, None), lambda _, xs: list(xs), _sequence_keys)
@@ -172,7 +168,7 @@ ORDERED = Kind(
     "OrderedDict",
     lambda t: (list(t.values()), tuple(t)),
     lambda keys, xs: OrderedDict(zip(keys, xs)),
-    _dict_keys,
+    lambda tree: [DictKey(key) for key in tree],
 )
 DEFAULT = Kind(
     defaultdict,

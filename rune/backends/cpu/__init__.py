@@ -78,10 +78,6 @@ def _is_plain(executable: Executable) -> TypeGuard[CpuExecutable]:
     return isinstance(executable, CpuExecutable) and executable.runs_natively
 
 
-def _meet_address() -> int:
-    return _crews().meet_address()
-
-
 def _target(share: threads.Share) -> Target:
     machine = compiler.machine()
     supported_dtypes = SUPPORTED if compiler.has_half() else SUPPORTED - {dtypes.f16}
@@ -147,7 +143,7 @@ class CpuBackend:
         self.share = threads.shares()[int(target.name.split(":")[1])]
         pool = partial(threads.parallel_address, self.share)
         libraries = Libraries(target.cores, effort, pool)
-        return Host(compiler.machine(), abi, target.cores, pool, libraries, meet=_meet_address)
+        return Host(compiler.machine(), abi, target.cores, pool, libraries, meet=lambda: _crews().meet_address())
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""

@@ -35,7 +35,6 @@ from rune.ops.family import zeros_like, zeros_of
 from rune.ops.loop import scan_as_loop
 from rune.ops.movement import move_axis, repeat_lane
 from rune.records import dataclass
-from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened
 from rune.transforms.programs.size_witnesses import own_size
@@ -301,10 +300,6 @@ def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     return narrowed(equation, needed_inputs, (*carries, *used_results[counts[1] :]), **new_params)
 
 
-def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
-    return keep_of_scan(equation, keeps, _sizes(types_of(equation.operands), equation.params))
-
-
 def _calls(*args: object, body: Program, consts: int, carries: int, **_: object) -> tuple[Calls, ...]:
     leading, arrays = parts(args, consts + carries)
     # The body reads a row of each array, and rows are not operands of the equation.
@@ -331,7 +326,7 @@ scan = HigherOrder(
     jvp_equation=_jvp,
     partial_equation=_partial,
     dead_code=_dead_code,
-    keeping=_keeping,
+    keeping=lambda equation, keeps: keep_of_scan(equation, keeps, _sizes(types_of(equation.operands), equation.params)),
     series=_series,
     vary=_vary,
     jax_names={"jaxpr": "body", "num_consts": "consts", "num_carry": "carries"},

@@ -196,15 +196,21 @@ def operands(kernel: Kernel, tile: Tile) -> list[tuple[Load, Axis]] | None:
     return [(x, a) for x, axis_names in names.items() for a in (row, column) if a.name in axis_names]
 
 
-def panels(group: Group, depth: int) -> list[Panel]:
-    """The panels of a round that takes `depth` of an axis of the sum."""
+PanelParts = tuple[str, Load, Axis, int, tuple[Axis, ...]]
+
+
+def panel_parts(group: Group, depth: int) -> list[PanelParts]:
+    """Name, load, axis, length and sums of each panel of a round that takes `depth` of the sum."""
     _, cut, inner_axes = group.sums
     sums = (Axis(cut.name, depth), *inner_axes)
     lengths = dict(zip((a.name for a in group.axes), group.lengths))
-    return [
-        Panel(f"{load.buffer}_panel_{k}", load, axis, lengths[axis.name], sums)
-        for k, (load, axis) in enumerate(operands(group.kernel, group.tile) or ())
-    ]
+    loads = operands(group.kernel, group.tile) or ()
+    return [(f"{x.buffer}_panel_{k}", x, axis, lengths[axis.name], sums) for k, (x, axis) in enumerate(loads)]
+
+
+def panels(group: Group, depth: int) -> list[Panel]:
+    """The panels of a round that takes `depth` of an axis of the sum."""
+    return [Panel(*parts) for parts in panel_parts(group, depth)]
 
 
 def shared_bytes(group: Group) -> int:

@@ -36,12 +36,11 @@ from rune.lowering.build.buffers import along_cut, sums_at
 from rune.lowering.build.conditions import less, same
 from rune.lowering.build.panels import Panel, fill
 from rune.lowering.build.schedule import Stage, Tile, Units
-from rune.lowering.build.stage import firsts_in, grid, operands, results, sum_name, sums_of
+from rune.lowering.build.stage import PanelParts, firsts_in, grid, panel_parts, results, sum_name, sums_of
 from rune.lowering.build.tile import axis_of
 from rune.lowering.build.units import Subgroups
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
-from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Barrier, Factor, For, If, Kind, MatrixProduct, Stmt, Store
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernels import Axis, Kernel
@@ -160,17 +159,13 @@ def has_teams(dtype: np.dtype | None, target: Target) -> bool:
 
 def team_operands(group: Teams) -> list[Operand]:
     """The operands that a round reads; panels may reach beyond the end of the sum."""
-    _, cut, inner_axes = group.sums
-    sums = (Axis(cut.name, group.stage.depth), *inner_axes)
-    lengths = dict(zip((a.name for a in group.axes), group.lengths))
-    return [
-        _operand(f"{load.buffer}_panel_{k}", load, axis, lengths[axis.name], sums, cut.size)
-        for k, (load, axis) in enumerate(operands(group.kernel, group.tile) or ())
-    ]
+    _, cut, _ = group.sums
+    return [_operand(parts, cut.size) for parts in panel_parts(group, group.stage.depth)]
 
 
-def _operand(name: str, load: Load, axis: Axis, length: int, sums: tuple[Axis, ...], end: Size) -> Operand:
-    panel = Lines(name, load, axis, length, sums, end, is_as_read=True, is_fetched=True, group_length=length)
+def _operand(parts: PanelParts, end: Size) -> Operand:
+    *_, length, _ = parts
+    panel = Lines(*parts, end, is_as_read=True, is_fetched=True, group_length=length)
     if panel.is_along_sum:
         return Operand(panel, 1)
     # The units step from one block of 64 positions to the next by a single stride.

@@ -29,7 +29,7 @@ from rune.lowering.build import loops
 from rune.lowering.build.buffers import BUFFERS, offset, rounds_in_turn
 from rune.lowering.build.panels import Panel
 from rune.lowering.build.schedule import Stage, Tile
-from rune.lowering.build.stage import Group, operands, results, sum_name, sums_of
+from rune.lowering.build.stage import Group, panel_parts, results, sum_name, sums_of
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
 from rune.lowering.kernel.expr import Cast, Expr, Load, Op
@@ -114,22 +114,9 @@ def _element(factor: Expr) -> Load | None:
 
 def unit_panels(group: Subgroups) -> list[Panel]:
     """The panels of a round, which may reach beyond the end of the sum."""
-    _, cut, inner_axes = group.sums
-    sums = (Axis(cut.name, group.stage.depth), *inner_axes)
-    lengths = dict(zip((a.name for a in group.axes), group.lengths))
-    return [
-        Panel(
-            f"{load.buffer}_panel_{k}",
-            load,
-            axis,
-            lengths[axis.name],
-            sums,
-            end=cut.size,
-            is_as_read=True,
-            is_fetched=True,
-        )
-        for k, (load, axis) in enumerate(operands(group.kernel, group.tile) or ())
-    ]
+    _, cut, _ = group.sums
+    parts_of_panels = panel_parts(group, group.stage.depth)
+    return [Panel(*parts, end=cut.size, is_as_read=True, is_fetched=True) for parts in parts_of_panels]
 
 
 def unit_bytes(group: Subgroups) -> int:

@@ -80,14 +80,6 @@ class Combine:
     dtypes: frozenset[np.dtype]
 
 
-def _least(dtype: np.dtype) -> Const:
-    return const(_limits(dtype)[0], dtype)
-
-
-def _greatest(dtype: np.dtype) -> Const:
-    return const(_limits(dtype)[1], dtype)
-
-
 def _limits(dtype: np.dtype) -> tuple[float, float]:
     if dtype in dtypes.FLOATING:  # e4m3 has no infinity
         high = 448.0 if dtype == dtypes.f8_e4m3 else math.inf
@@ -107,9 +99,9 @@ COMBINE: dict[str, Combine] = {
     # 0.0 and not -0.0: a sum of no elements is 0.0, as in NumPy.
     "add": Combine(np.add, lambda d: const(0, d), dtypes.NUMERIC),
     "mul": Combine(np.multiply, lambda d: const(1, d), dtypes.NUMERIC),
-    "max": Combine(np.maximum, _least, _REAL),
-    "min": Combine(np.minimum, _greatest, _REAL),
-    "and": Combine(np.bitwise_and, lambda d: const(_all_bits(d), d), _BITS),
+    "max": Combine(np.maximum, lambda dtype: const(_limits(dtype)[0], dtype), _REAL),
+    "min": Combine(np.minimum, lambda dtype: const(_limits(dtype)[1], dtype), _REAL),
+    "and": Combine(np.bitwise_and, lambda d: const(-1 if d in dtypes.SIGNED else _limits(d)[1], d), _BITS),
     "or": Combine(np.bitwise_or, lambda d: const(0, d), _BITS),
     "xor": Combine(np.bitwise_xor, lambda d: const(0, d), _BITS),
 }
@@ -119,10 +111,6 @@ def require_combine(require: Callable[[object, str], None], name: str, dtype: np
     """Have `require` check that there is a reduction of this name for the dtype."""
     known = name in COMBINE and dtype in COMBINE[name].dtypes
     require(known, f"no reduction {name} of {dtypes.short(dtype)}")
-
-
-def _all_bits(dtype: np.dtype) -> float:
-    return -1 if dtype in dtypes.SIGNED else _limits(dtype)[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,15 +74,11 @@ class Border:
         return crossing
 
 
-def _is_single_key(type: ArrayType) -> bool:
-    return type.dtype in dtypes.KEYS and not type.shape
-
-
 # Callers pass and receive arrays as they lie in memory.
 AROUND = Border(lambda type: False)
 # The words of one key stay apart from step to step, because a kernel that writes them side by side
 # would compute each of them twice.
-WITHIN = Border(_is_single_key)
+WITHIN = Border(lambda type: type.dtype in dtypes.KEYS and not type.shape)
 
 
 def from_memory(type: ArrayType, value: Value) -> Value | Parts:

@@ -21,11 +21,7 @@ def word(generator: Generator, number: int) -> Callable[..., Number]:
 
 def _arithmetic(x: Number) -> Arithmetic[Number]:
     """The arithmetic of words of the same block and dtype as x."""
-    return Arithmetic(x.like, operator.add, operator.xor, _rotate, _products)
-
-
-def _rotate(x: Number, by: int) -> Number:
-    return (x << by) | (x >> 32 - by)
+    return Arithmetic(x.like, operator.add, operator.xor, lambda x, by: (x << by) | (x >> 32 - by), _products)
 
 
 def _products(x: Number, y: Number) -> tuple[Number, Number]:

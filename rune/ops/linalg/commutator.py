@@ -24,7 +24,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import add, div, gt, neg, sub
-from rune.ops.family import Batched, size_value, stretch
+from rune.ops.family import size_value, stretch
 from rune.ops.matrix_helpers import (
     batch_leading,
     keep,
@@ -109,21 +109,13 @@ def _wrt_h(dh: Value, h: Value, c: Value, out: Value, *, transposed: bool) -> Va
     return hessenberg_commutator(h, change, transposed=transposed)
 
 
-def _wrt_c(dc: Value, h: Value, c: Value, out: Value, *, transposed: bool) -> Value:
-    return hessenberg_commutator(h, dc, transposed=transposed)
-
-
-def _transpose(ct: Value, linear: Batched, h: Value, c: Value, *, transposed: bool) -> list[Array | None]:
-    return [None, hessenberg_commutator(h, ct, transposed=not transposed)]
-
-
 hessenberg_commutator: Primitive = Primitive(
     "hessenberg_commutator",
     "linalg",
     _type,
     _reference,
-    jvp=(_wrt_h, _wrt_c),
-    transpose=_transpose,
+    jvp=(_wrt_h, lambda dc, h, c, out, *, transposed: hessenberg_commutator(h, dc, transposed=transposed)),
+    transpose=lambda ct, linear, h, c, *, transposed: [None, hessenberg_commutator(h, ct, transposed=not transposed)],
     linear_in=((1,),),
     solves=True,
     batch=batch_leading(lambda: hessenberg_commutator),

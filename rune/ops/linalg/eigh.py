@@ -85,10 +85,6 @@ _BOTH = {
 }
 
 
-def _reference(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
-    return _BOTH[lower](a) if vectors else (_VALUES[lower](a),)
-
-
 # --- expansion --------------------------------------------------------------------------------
 
 
@@ -205,7 +201,7 @@ eigh: Primitive = Primitive(
     "eigh",
     "linalg",
     _type,
-    _reference,
+    lambda a, *, lower, vectors: _BOTH[lower](a) if vectors else (_VALUES[lower](a),),
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: eigh),

@@ -278,10 +278,6 @@ def _product_by_loops(reflectors: Value, taus: Value, *, width: Size) -> Array:
     return product
 
 
-def _product_type(reflectors: ArrayType, taus: ArrayType, *, width: Size) -> ArrayType:
-    return ArrayType((*reflectors.shape[:-1], width), reflectors.dtype)
-
-
 def _is_product_routine(reflectors: ArrayType, taus: ArrayType, *, width: Size) -> bool:
     is_static = isinstance(width, int) and width > 0
     return (
@@ -295,7 +291,7 @@ def _is_product_routine(reflectors: ArrayType, taus: ArrayType, *, width: Size) 
 dense_product = dense(
     "dense_product",
     "reflections_product",
-    _product_type,
+    lambda reflectors, taus, *, width: ArrayType((*reflectors.shape[:-1], width), reflectors.dtype),
     _product_by_loops,
     lambda reflectors, taus, width: {"sides": width},
     _is_product_routine,

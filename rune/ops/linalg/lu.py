@@ -99,10 +99,6 @@ def _over_upper(x: Value, upper: Value) -> Value:
     return swapped(solution)
 
 
-def _is_routine(a: ArrayType) -> bool:
-    return is_dense("lu", a)
-
-
 def _expand(a: Value) -> list[Array]:
     if is_small(type_of(a)):
         return [in_memory(x) for x in written_out(a)]
@@ -119,6 +115,6 @@ lu: Primitive = Primitive(
     batch=batch_leading(lambda: lu),
     multiple_results=True,
     jvp_equation=_jvp,
-    lower=Library(lanes_of_matrices, lambda a: not _is_routine(a) and not fits_cache(a)),
+    lower=Library(lanes_of_matrices, lambda a: not is_dense("lu", a) and not fits_cache(a)),
     expand=_expand,
 )

@@ -85,10 +85,6 @@ def _geqrf_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
     return a.strong(), ArrayType((*lead, smaller(m, n)), a.dtype)
 
 
-def _geqrf_expand(a: Value) -> list[Array]:
-    return householder.factorise(a, smaller(*type_of(a).shape[-2:]))
-
-
 def _geqrf_jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
 ) -> tuple[list[Value], list[Value]]:
@@ -116,7 +112,7 @@ geqrf: Primitive = Primitive(
     multiple_results=True,
     jvp_equation=_geqrf_jvp,
     lower=Library(lanes_of_matrices, _pays),
-    expand=_geqrf_expand,
+    expand=lambda a: householder.factorise(a, smaller(*type_of(a).shape[-2:])),
 )
 
 

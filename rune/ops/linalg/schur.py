@@ -70,10 +70,6 @@ def both(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return t.astype(a.dtype), z.astype(a.dtype)
 
 
-def _reference(a: np.ndarray, *, vectors: bool) -> tuple[np.ndarray, ...]:
-    return both(a) if vectors else both(a)[:1]
-
-
 # --- derivative -------------------------------------------------------------------------------
 
 
@@ -123,7 +119,7 @@ schur: Primitive = Primitive(
     "schur",
     "linalg",
     _type,
-    _reference,
+    lambda a, *, vectors: both(a) if vectors else both(a)[:1],
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: schur),

@@ -233,10 +233,6 @@ def _wrt_b(db: Value, *args: Value, transposed: bool, **params: object) -> Value
     return sylvester(*inputs, neg(change), transposed=transposed, **params)
 
 
-def _wrt_c(dc: Value, *args: Value, **params: object) -> Value:
-    return sylvester(*args[:-2], dc, **params)
-
-
 def _transpose(
     ct: Value, linear: Batched, *inputs: Value | ArrayType, transposed: bool, **params: object
 ) -> list[Array | None]:
@@ -248,7 +244,7 @@ sylvester: Primitive = Primitive(
     "linalg",
     _type,
     _reference,
-    jvp=(_wrt_a, _wrt_b, ZERO, ZERO, ZERO, ZERO, _wrt_c),
+    jvp=(_wrt_a, _wrt_b, ZERO, ZERO, ZERO, ZERO, lambda dc, *args, **params: sylvester(*args[:-2], dc, **params)),
     transpose=_transpose,
     linear_in=((6,),),
     solves=True,

@@ -57,14 +57,6 @@ def _barthann(M: int) -> np.ndarray:
     return 0.62 - 0.48 * x + 0.38 * np.cos(2 * np.pi * x)
 
 
-def _cosine(M: int) -> np.ndarray:
-    return np.sin(np.pi / M * (np.arange(M) + 0.5))
-
-
-def _lanczos(M: int) -> np.ndarray:
-    return np.sinc(_centred(M))
-
-
 def _tukey(M: int, alpha: float = 0.5) -> np.ndarray:
     if alpha <= 0:
         return np.ones(M)
@@ -87,10 +79,6 @@ def _general_gaussian(M: int, p: float, sig: float) -> np.ndarray:
     return np.exp(-0.5 * np.abs(n / sig) ** (2 * p))
 
 
-def _general_hamming(M: int, alpha: float) -> np.ndarray:
-    return general_cosine_values(M, (alpha, 1 - alpha))
-
-
 def _exponential(M: int, center: float | None = None, tau: float = 1.0) -> np.ndarray:
     middle = (M - 1) / 2 if center is None else center
     return np.exp(-np.abs(np.arange(M) - middle) / tau)
@@ -109,13 +97,13 @@ SHAPES: dict[str, Shape] = {
     "barthann": _barthann,
     "hann": _cosines(0.5, 0.5),
     "hamming": _cosines(0.54, 0.46),
-    "cosine": _cosine,
-    "lanczos": _lanczos,
+    "cosine": lambda M: np.sin(np.pi / M * (np.arange(M) + 0.5)),
+    "lanczos": lambda M: np.sinc(_centred(M)),
     "tukey": _tukey,
     "kaiser": _kaiser,
     "gaussian": _gaussian,
     "general_gaussian": _general_gaussian,
-    "general_hamming": _general_hamming,
+    "general_hamming": lambda M, alpha: general_cosine_values(M, (alpha, 1 - alpha)),
     "general_cosine": general_cosine_values,
     "exponential": _exponential,
 }

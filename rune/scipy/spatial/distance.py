@@ -27,10 +27,6 @@ def _cosine(x: Array, y: Array) -> Array:
     return 1.0 - rnp.sum(x * y, -1) / norms
 
 
-def _correlation(x: Array, y: Array) -> Array:
-    return _cosine(x - rnp.mean(x, -1, keepdims=True), y - rnp.mean(y, -1, keepdims=True))
-
-
 def _canberra(x: Array, y: Array) -> Array:
     below = rnp.abs(x) + rnp.abs(y)
     terms = rnp.abs(x - y) / rnp.where(below == 0, 1.0, below)
@@ -44,7 +40,7 @@ _METRICS: Mapping[str, Metric] = {
     "cityblock": lambda x, y: rnp.sum(rnp.abs(x - y), -1),
     "chebyshev": lambda x, y: rnp.max(rnp.abs(x - y), -1, initial=0.0),
     "cosine": _cosine,
-    "correlation": _correlation,
+    "correlation": lambda x, y: _cosine(x - rnp.mean(x, -1, keepdims=True), y - rnp.mean(y, -1, keepdims=True)),
     "canberra": _canberra,
     "braycurtis": lambda x, y: rnp.sum(rnp.abs(x - y), -1) / rnp.sum(rnp.abs(x + y), -1),
     "hamming": lambda x, y: rnp.mean(rnp.not_equal(x, y).astype(x.dtype), -1),

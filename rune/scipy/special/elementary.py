@@ -57,11 +57,7 @@ def _logit(p: Array) -> Array:
 _logit.defjvps(lambda t, y, p: t / (p * (1.0 - p)))
 
 
-def _logit_of_complex(z: Array) -> Array:
-    return rnp.log(z) - rnp.log1p(-z)
-
-
-@continued(_logit_of_complex)
+@continued(lambda z: rnp.log(z) - rnp.log1p(-z))
 def logit(x: Array) -> Array:
     """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
 

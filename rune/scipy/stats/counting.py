@@ -197,10 +197,6 @@ def _dlaplace_lower(k: Array, a: Array) -> Array:
     return rnp.where(k < 0, tail, 1.0 - tail)
 
 
-def _logser_log_mass(k: Array, p: Array) -> Array:
-    return k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p))
-
-
 def _logser_shares(k: Array, p: Array) -> tuple[Array, Array]:
     """The probabilities up to k and beyond k; the latter is B_p(k + 1, 0) over the sum of all.
 
@@ -229,7 +225,7 @@ logser = Discrete(
     ("p",),
     bounds=_from_one,
     valid=lambda p: (p > 0) & (p < 1),
-    log_mass=_logser_log_mass,
+    log_mass=lambda k, p: k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p)),
     lower=lambda k, p: _logser_shares(k, p)[0],
     upper=lambda k, p: _logser_shares(k, p)[1],
     shares=_logser_shares,

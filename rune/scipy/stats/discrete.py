@@ -17,12 +17,12 @@ from rune.array import Array
 from rune.control import while_loop
 from rune.records import dataclass
 from rune.scipy.special.arguments import rounded, undefined
-from rune.scipy.stats.family import Function, arranged, known, widened
+from rune.scipy.stats.family import Family, Function, arranged, known, widened
 from rune.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
-class Discrete:
+class Discrete(Family):
     """A family with probability masses at integers. Its methods take k, the parameters, and loc =
     0.
 
@@ -88,42 +88,6 @@ class Discrete:
         """The smallest k with sf(k) <= q; one below the support for q = 1, NaN outside [0, 1]."""
         return self._quantile("isf", True, q, args, kwargs)
 
-    def median(self, *args: Any, **kwargs: Any) -> Array:
-        """The smallest k with cdf(k) >= 1/2."""
-        return self.ppf(0.5, *args, **kwargs)
-
-    def mean(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The mean."""
-        shapes, loc, dtype = self._parameters(args, kwargs)
-        return rounded(loc + known(self.name, "mean", self.mean_of)(*shapes), dtype)
-
-    def var(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The variance."""
-        shapes, loc, dtype = self._parameters(args, kwargs)
-        return rounded(known(self.name, "var", self.variance_of)(*shapes) + 0.0 * loc, dtype)
-
-    def std(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The standard deviation."""
-        return rnp.sqrt(self.var(*args, **kwargs))
-
-    def entropy(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The entropy, in nats."""
-        shapes, loc, dtype = self._parameters(args, kwargs)
-        return rounded(known(self.name, "entropy", self.entropy_of)(*shapes) + 0.0 * loc, dtype)
-
-    def interval(self, confidence: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
-        """The ends of the interval that has probability `confidence`, with equal probabilities on
-        both sides.
-        """
-        edge = (1.0 - rnp.asarray(confidence)) / 2.0
-        return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
-
-    def support(self, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
-        """The smallest and the largest number of the support."""
-        shapes, loc, dtype = self._parameters(args, kwargs)
-        low, high = (rounded(loc + end, dtype) for end in self.bounds(*shapes))
-        return low, high
-
     def _quantile(self, quantity: str, is_upper: bool, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         operands, dtype = widened(f"stats.{self.name}", [q, *values])
@@ -169,10 +133,10 @@ class Discrete:
         upper = known(self.name, quantity, self.upper)(k, *shapes)
         return 1.0 - upper, upper
 
-    def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Array, np.dtype]:
+    def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Any, Any, np.dtype]:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (*shapes, loc), dtype = widened(f"stats.{self.name}", values)
-        return shapes, undefined(rnp.logical_not(self.valid(*shapes)), loc), dtype
+        return shapes, undefined(rnp.logical_not(self.valid(*shapes)), loc), 1.0, dtype
 
     def _placed(
         self, k: ArrayLike, args: Sequence[ArrayLike], kwargs: dict

@@ -8,6 +8,7 @@ and shape, at points inside the support, so that no derivative meets a NaN.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -36,10 +37,6 @@ class _Place(NamedTuple):
     shapes: list[Array]
     scale: Array
     dtype: Any
-
-
-def _always(*shapes: Array) -> bool:
-    return True
 
 
 def arranged(family: str, names: Sequence[str], args: Sequence[ArrayLike], kwargs: dict) -> list[Any]:
@@ -86,8 +83,64 @@ def known(family: str, quantity: str, function: Function | None) -> Function:
     return function
 
 
+class Family(ABC):
+    """What follows from a record's formulas for a distribution as a whole."""
+
+    name: str
+    bounds: Function
+    entropy_of: Function | None
+    mean_of: Function | None
+    variance_of: Function | None
+
+    @abstractmethod
+    def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+        """The inverse of cdf."""
+
+    @abstractmethod
+    def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Any, Any, np.dtype]:
+        """Shape parameters, loc and scale, one of them NaN where parameters are invalid; dtype."""
+
+    def mean(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+        """The mean."""
+        shapes, loc, scale, dtype = self._parameters(args, kwargs)
+        return rounded(loc + scale * known(self.name, "mean", self.mean_of)(*shapes), dtype)
+
+    def var(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+        """The variance."""
+        shapes, loc, scale, dtype = self._parameters(args, kwargs)
+        variance = known(self.name, "var", self.variance_of)(*shapes)
+        return rounded(scale * scale * variance + 0.0 * loc, dtype)
+
+    def std(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+        """The standard deviation."""
+        return rnp.sqrt(self.var(*args, **kwargs))
+
+    def entropy(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+        """The entropy, in nats; of a density the differential entropy."""
+        shapes, loc, scale, dtype = self._parameters(args, kwargs)
+        entropy = known(self.name, "entropy", self.entropy_of)(*shapes)
+        return rounded(entropy + rnp.log(scale) + 0.0 * loc, dtype)
+
+    def median(self, *args: Any, **kwargs: Any) -> Array:
+        """The smallest point where cdf is at least 1/2."""
+        return self.ppf(0.5, *args, **kwargs)
+
+    def interval(self, confidence: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
+        """The ends of the interval that has probability `confidence`, with equal probabilities on
+        both sides.
+        """
+        edge = (1.0 - rnp.asarray(confidence)) / 2.0
+        return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
+
+    def support(self, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
+        """The bounds of the support."""
+        shapes, loc, scale, dtype = self._parameters(args, kwargs)
+        low, high = (rounded(loc + scale * end, dtype) for end in self.bounds(*shapes))
+        return low, high
+
+
 @dataclass(frozen=True, eq=False)
-class Continuous:
+class Continuous(Family):
     """A family with a density. Its methods take x, the shape parameters, loc = 0 and scale = 1.
 
     Shapes: all arguments broadcast. Types: f32 or f64; half types are computed in f32.
@@ -113,7 +166,7 @@ class Continuous:
     bounds: Function = lambda *shapes: (-rnp.inf, rnp.inf)
     is_open: bool = False  # the density is 0 at the lower end, where its formula is undefined
     inside: Function = lambda *shapes: 0.5  # a point of the support
-    valid: Function = _always
+    valid: Function = lambda *shapes: True
     entropy_of: Function | None = None
     mean_of: Function | None = None
     variance_of: Function | None = None
@@ -166,46 +219,6 @@ class Continuous:
     def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The inverse of sf; NaN outside [0, 1]."""
         return self._inverse("isf", self.upper_quantile, self.quantile, True, q, args, kwargs)
-
-    # --- properties of the distribution -------------------------------------------------------
-
-    def mean(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The mean."""
-        shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        return rounded(loc + scale * known(self.name, "mean", self.mean_of)(*shapes), dtype)
-
-    def var(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The variance."""
-        shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        variance = known(self.name, "var", self.variance_of)(*shapes)
-        return rounded(scale * scale * variance + 0.0 * loc, dtype)
-
-    def std(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The standard deviation."""
-        return rnp.sqrt(self.var(*args, **kwargs))
-
-    def entropy(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The differential entropy, in nats."""
-        shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        entropy = known(self.name, "entropy", self.entropy_of)(*shapes)
-        return rounded(entropy + rnp.log(scale) + 0.0 * loc, dtype)
-
-    def median(self, *args: Any, **kwargs: Any) -> Array:
-        """The point where cdf is 1/2."""
-        return self.ppf(0.5, *args, **kwargs)
-
-    def interval(self, confidence: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
-        """The ends of the interval that has probability `confidence`, with equal probabilities on
-        both sides.
-        """
-        edge = (1.0 - rnp.asarray(confidence)) / 2.0
-        return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
-
-    def support(self, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
-        """The bounds of the support."""
-        shapes, loc, scale, dtype = self._parameters(args, kwargs)
-        low, high = (rounded(loc + scale * end, dtype) for end in self.bounds(*shapes))
-        return low, high
 
     # --- how ----------------------------------------------------------------------------------
 

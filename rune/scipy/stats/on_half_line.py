@@ -449,17 +449,13 @@ def _betaprime_ppf(q: Array, a: Array, b: Array, scale: ArrayLike = 1.0) -> Arra
     return (root * scale) * root
 
 
-def _betaprime_log_density(y: Array, a: Array, b: Array) -> Array:
-    return log_beta_power(a, b, *_betaprime_shares(y)) - rnp.log(y)
-
-
 betaprime = Continuous(
     "betaprime",
     "the ratio of gamma numbers of a and of b",
     ("a", "b"),
     bounds=_half_line,
     is_open=True,
-    log_density=_betaprime_log_density,
+    log_density=lambda y, a, b: log_beta_power(a, b, *_betaprime_shares(y)) - rnp.log(y),
     lower=_betaprime_lower,
     upper=_betaprime_upper,
     quantile=_betaprime_ppf,

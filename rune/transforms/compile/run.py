@@ -97,10 +97,6 @@ def _note_keys(
     return later(program, args, place, donations)
 
 
-def _is_on_mesh(program: Program, settings: Config, place: Place) -> bool:
-    return isinstance(place.device, Spread) or bool(meshes_within(program))
-
-
 def _on_mesh(
     later: Run, program: Program, args: Sequence[Value], place: Place, donations: tuple[int, ...]
 ) -> list[Array]:
@@ -217,6 +213,6 @@ def _watch(
 STAGES = (
     Stage(lambda program, settings, place: settings.check_keys, _note_keys),
     Stage(lambda program, settings, place: bool(devices_within(program)), run_segments),
-    Stage(_is_on_mesh, _on_mesh),
+    Stage(lambda program, settings, place: isinstance(place.device, Spread) or bool(meshes_within(program)), _on_mesh),
     Stage(lambda program, settings, place: is_watching(settings), _watch),
 )

@@ -173,12 +173,6 @@ def _with_lanes(value: Value, needs_lanes: bool, size: Size) -> Any:
 # --- the primitive ------------------------------------------------------------------------------
 
 
-def _batch(
-    batched: Sequence[bool], size: Size, *args: Value, program: Program, rule: Callable[..., Any]
-) -> tuple[list[Any], list[bool]]:
-    return rule(size, batched, args)
-
-
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     program: Program = params["program"]
     # Every differentiable result has a tangent, since the rule on lanes returns them all.
@@ -209,7 +203,7 @@ custom_vmap_call = HigherOrder(
     call_rules.type_rule,
     calls=call_rules.calls,
     transpose=transpose_of_program,
-    batch=_batch,
+    batch=lambda batched, size, *args, program, rule: rule(size, batched, args),
     multiple_results=True,
     run=call_rules.run,
     interpret=call_rules.interpret,

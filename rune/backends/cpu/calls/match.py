@@ -133,28 +133,16 @@ def _parent(node: _Node) -> Value:
     return item(node.code, node.rows.nodes, node.word("parent"), "ptr")
 
 
-def _argument(node: _Node) -> Value:
-    return item(node.code, node.argv, node.word("key"), "ptr")
-
-
-def _item_of_tuple(node: _Node) -> Value:
-    return node.process.tuple_item(node.code, _parent(node), node.word("key"))
-
-
 def _item_of_list(node: _Node) -> Value:
     # The list may have become shorter since its check, so Python's function checks the index again.
     return node.process.ask(node.code, "ptr", "LIST_ITEM", _parent(node), node.word("key"))
 
 
-def _value_of_dict(node: _Node) -> Value:
-    return node.process.ask(node.code, "ptr", "DICT_ITEM", _parent(node), node.word("key", "ptr"))
-
-
 _FETCHES: dict[str, Callable[[_Node], Value]] = {
-    "F_ARGUMENT": _argument,
-    "F_TUPLE": _item_of_tuple,
+    "F_ARGUMENT": lambda node: item(node.code, node.argv, node.word("key"), "ptr"),
+    "F_TUPLE": lambda node: node.process.tuple_item(node.code, _parent(node), node.word("key")),
     "F_LIST": _item_of_list,
-    "F_DICT": _value_of_dict,
+    "F_DICT": lambda node: node.process.ask(node.code, "ptr", "DICT_ITEM", _parent(node), node.word("key", "ptr")),
     "F_CONSTANT": lambda node: node.word("key", "ptr"),
 }
 
@@ -176,10 +164,6 @@ def _is_absent(process: Process, code: Code) -> Value:
 
 
 # --- checking: whether an object fits its node --------------------------------------------------
-
-
-def _is_same(node: _Node, object: Value) -> Value:
-    return object.equals(node.word("expected", "ptr"))
 
 
 def _is_sequence(node: _Node, object: Value) -> Value:
@@ -332,7 +316,7 @@ def _of_known_class(word: str, check: Callable[[_Node, Value], Value]) -> Callab
 
 
 _CHECKS: dict[str, Callable[[_Node, Value], Value]] = {
-    "C_SAME": _is_same,
+    "C_SAME": lambda node, object: object.equals(node.word("expected", "ptr")),
     "C_SEQUENCE": _is_sequence,
     "C_DICT": _of_known_class("DICT_TYPE", _is_dict),
     "C_ARRAY": _of_known_class("ARRAY_TYPE", _is_array),

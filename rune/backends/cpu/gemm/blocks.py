@@ -50,12 +50,9 @@ def stripes_function(shape: Shape) -> str:
     columns."""
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("words")
-    w = {
-        name: writer.load("ptr" if name in _POINTERS else "i64", make.at(words, k, "i64"))
-        for k, name in enumerate(_POINTERS + _SIZES)
-    }
+    w = {name: make.word(words, k, "ptr" if name in _POINTERS else "i64") for k, name in enumerate(_POINTERS + _SIZES)}
     begin, end = make.sizes("begin end")
-    m, n, k, units, watch = w["m"], w["n"], w["k"], w["units"], make.watch_of(words)
+    m, n, k, units, watch = w["m"], w["n"], w["k"], w["units"], make.word(words, -1, "ptr")
     by_rows = w["by_rows"].compare("ne", 0)
     unit = writer.select(by_rows, make.number(ROWS), shape.panel)
     length = writer.select(by_rows, m, n)
@@ -90,9 +87,7 @@ def rows_function(shape: Shape) -> str:
         row = make.at(a, i * ars)
         # Columns beyond the last repeat it, so that reads stay within B; their sums are not stored.
         lines = [make.at(b, least(j1 - 1, j + r) * bcs) for r in range(FEW)]
-        slots = [writer.allocate(shape.vector) for _ in lines]
-        for slot in slots:
-            writer.store(writer.constant(shape.vector, 0.0), slot)
+        slots = make.zero_slots(len(lines))
 
         def step(number: Value, count: Value | None) -> None:
             p = number * shape.lanes
@@ -293,9 +288,8 @@ def spread(
             writer.either(batch * m * n * k >= PARALLEL_OPERATIONS, split, alone)
 
     def clear() -> None:
-        zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
-        count = batch * m * n * make.shape.bytes
-        writer.run("@llvm.memset.p0.i64", Value(writer, "ptr", "%c"), zero, count, no)
+        (c,) = make.pointers("c")
+        make.clear(c, batch * m * n * make.shape.bytes)
 
     # A sum over no p is 0, and the loops over blocks of depth would leave C as it is.
     writer.either(k.equals(0), clear, lambda: writer.either(total > 0, compute))

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from functools import partial
 
 from rune.backends.cpu.gemm.blocks import HEIGHT
-from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, roles_of_stripe, word
+from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, roles_of_stripe
 from rune.backends.cpu.gemm.product import DEPTH
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, least, maker, multiply, zeros
+from rune.backends.cpu.gemm.tile import Maker, block_count, by_vectors, least, maker, multiply, zeros
 from rune.lowering.codegen.llvm.ir.text import Value
 
 BLOCKS = 4  # of depth, whose sums are added before they are transposed
@@ -50,12 +50,12 @@ def tile_function(shape: Shape, vectors: int, name: str) -> str:
     writer, (a, rows, at, b) = make.writer, make.pointers("a rows at b")
     depth, height = make.sizes("depth height")
     # Rows beyond the last repeat it, so that no address is out of bounds.
-    starts = [word(make, rows, least(height - 1, r)) for r in range(shape.rows(vectors))]
+    starts = [make.word(rows, least(height - 1, r)) for r in range(shape.rows(vectors))]
     lines = [make.at(a, start) for start in starts]
     sums = zeros(make, len(lines), vectors)
 
     def step(p: Value) -> None:
-        multiply(make, lines, word(make, at, p), make.at(b, p * (vectors * shape.lanes)), sums)
+        multiply(make, lines, make.word(at, p), make.at(b, p * (vectors * shape.lanes)), sums)
 
     make.each(depth, step)
     put = partial(_put_tile, make, sums)
@@ -177,17 +177,9 @@ def turn_function(shape: Shape) -> str:
 
 def _put_line(make: Maker, line: Value, target: Value, length: Value, adds: bool) -> None:
     """Store `length` neighbours, or add them to the target."""
-    lanes = make.shape.lanes
-    full = length.binary("udiv", lanes)
-    remainder = length - full * lanes
 
-    def vector(number: Value) -> None:
-        value, at = make.vector(make.at(line, number * lanes)), make.at(target, number * lanes)
-        make.put(make.vector(at) + value if adds else value, at)
+    def piece(first: Value, count: Value | None) -> None:
+        value, at = make.vector(make.at(line, first)), make.at(target, first)
+        make.put(make.vector(at, count) + value if adds else value, at, count)
 
-    def part() -> None:
-        value, at = make.vector(make.at(line, full * lanes)), make.at(target, full * lanes)
-        make.put_some(make.vector(at, remainder) + value if adds else value, at, remainder)
-
-    make.each(full, vector)
-    make.writer.either(remainder > 0, part)
+    by_vectors(make, length, piece)

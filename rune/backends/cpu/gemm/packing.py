@@ -16,15 +16,11 @@ from functools import partial
 from rune.backends.cpu.gemm.blocks import HEIGHT
 from rune.backends.cpu.gemm.product import DEPTH, ROLES, WORDS, Digits
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, each_panel, least, maker
+from rune.backends.cpu.gemm.tile import Maker, block_count, by_vectors, each_panel, least, maker
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
 RUN = 4  # the least run of elements that is read by vectors
-
-
-def word(make: Maker, at: Value, number: Value | int) -> Value:
-    return make.writer.load("i64", make.at(at, number, "i64"))
 
 
 def role_of(make: Maker, digits: Value, name: str) -> Value:
@@ -61,16 +57,16 @@ def places_function(shape: Shape) -> str:
 
         def digit(d: Value) -> None:
             # Word 0 is the count, and words 1 and 2 are the innermost digit, which `run` adds.
-            size, step = word(make, role, d * 2 + 3), word(make, role, d * 2 + 4)
+            size, step = make.word(role, d * 2 + 3), make.word(role, d * 2 + 4)
             digits_left = writer.load("i64", remaining)
             offset = digits_left.binary("urem", size) * step
             writer.store(writer.load("i64", total) + offset, total)
             writer.store(digits_left.binary("udiv", size), remaining)
 
-        make.each(word(make, role, 0) - 1, digit)
+        make.each(make.word(role, 0) - 1, digit)
         # Within a run only the innermost digit changes, so divisions are made for each run, and not
         # for each index.
-        base, inner, step = writer.load("i64", total), word(make, role, 1), word(make, role, 2)
+        base, inner, step = writer.load("i64", total), make.word(role, 1), make.word(role, 2)
 
         def put(i: Value) -> None:
             writer.store(base + (i - first * inner) * step, make.at(out, i - start, "i64"))
@@ -83,7 +79,7 @@ def places_function(shape: Shape) -> str:
 
 def runs(make: Maker, role: Value, start: Value, count: Value, body: Callable[[Value, Value, Value], None]) -> None:
     """body(number, low, high) for the runs of the innermost digit within start..start+count."""
-    inner, end = word(make, role, 1), start + count
+    inner, end = make.word(role, 1), start + count
 
     def run(number: Value) -> None:
         low, high = (number * inner).call("smax", start), least(number * inner + inner, end)
@@ -121,21 +117,14 @@ def chunk_function(shape: Shape) -> str:
     b, at, to = make.pointers("b at to")
     step, depth, count = make.sizes("step depth count")
 
-    def full() -> None:
+    def rows(length: Value | None) -> None:
         def row(p: Value) -> None:
-            make.put(make.vector(make.at(b, word(make, at, p))), make.at(to, p * step))
-
-        make.each(depth, row)
-
-    def part() -> None:
-        def row(p: Value) -> None:
-            elements = make.vector(make.at(b, word(make, at, p)), count)
-            make.put_some(elements, make.at(to, p * step), count)
+            make.put(make.vector(make.at(b, make.word(at, p)), length), make.at(to, p * step), length)
 
         make.each(depth, row)
 
     # Only the last vector of a run is partial, and without masks it is copied lane by lane.
-    make.writer.either(count.equals(shape.lanes), full, part)
+    make.writer.either(count.equals(shape.lanes), partial(rows, None), partial(rows, count))
     return make.text("chunk(ptr %b, ptr %at, ptr %to, i64 %step, i64 %depth, i64 %count)")
 
 
@@ -143,7 +132,7 @@ def pack_right_function(shape: Shape) -> str:
     """Copy p..p+depth x j..j+columns of B to panels, in the layout of panels.pack_function."""
     make = maker(shape)
     writer, (inner, outer) = make.writer, make.pointers("inner outer")
-    along_p, along_j = (writer.select(word(make, role, 2).equals(1), word(make, role, 1), 0) for role in (inner, outer))
+    along_p, along_j = (writer.select(make.word(role, 2).equals(1), make.word(role, 1), 0) for role in (inner, outer))
     short = along_p.call("smax", along_j) < RUN
     source = [*make.pointers("b inner outer"), *make.sizes("p j")]
     target = [*make.pointers("to"), *make.sizes("depth columns most")]
@@ -238,7 +227,7 @@ def along_depth_function(shape: Shape) -> str:
 def _column_places(make: Maker, outer: Value, first: Value, alive: Value, count: Value, columns: Value) -> None:
     """The offsets of a panel's columns; columns that do not exist repeat the first one's."""
     make.call("places", outer, first, alive, columns)
-    first_place = word(make, columns, 0)
+    first_place = make.word(columns, 0)
     repeat = partial(make.writer.store, first_place)
     make.each(count - alive, lambda k: repeat(make.at(columns, alive + k, "i64")))
 
@@ -260,7 +249,7 @@ def by_lanes_function(shape: Shape) -> str:
             places = writer.load(words, make.at(columns, v * lanes, "i64"), 8)
 
             def row(p: Value) -> None:
-                elements = _gathered(make, make.at(b, word(make, at, p)), places)
+                elements = _gathered(make, make.at(b, make.word(at, p)), places)
                 make.put(elements, make.at(start, p * step + v * lanes))
 
             make.each(depth, row)
@@ -302,8 +291,8 @@ def pack_left_function(shape: Shape) -> str:
 
             # Rows are the inner loop, since the place of a run is the same for all of them.
             def row(r: Value) -> None:
-                take, put = make.at(source, word(make, lines, r)), make.at(target, r * depth)
-                _copy(make, take, put, length)
+                line, out = make.at(source, make.word(lines, r)), make.at(target, r * depth)
+                by_vectors(make, length, lambda at, n: make.put(make.vector(make.at(line, at), n), make.at(out, at), n))
 
             make.each(height, row)
 
@@ -313,33 +302,16 @@ def pack_left_function(shape: Shape) -> str:
         make.call("places", inner, p, depth, at)
 
         def row(r: Value) -> None:
-            line, target = make.at(a, word(make, lines, r)), make.at(to, r * depth)
+            line, target = make.at(a, make.word(lines, r)), make.at(to, r * depth)
 
             def one(q: Value) -> None:
-                value = make.scalar(make.at(line, word(make, at, q)))
+                value = make.scalar(make.at(line, make.word(at, q)))
                 writer.store(value, make.at(target, q))
 
             make.each(depth, one)
 
         make.each(height, row)
 
-    runs_on = word(make, inner, 2).equals(1) & (word(make, inner, 1) >= RUN)
+    runs_on = make.word(inner, 2).equals(1) & (make.word(inner, 1) >= RUN)
     writer.either(runs_on, by_runs, by_elements)
     return make.text("pack_left(ptr %a, ptr %outer, ptr %inner, i64 %i, i64 %p, ptr %to, i64 %height, i64 %depth)")
-
-
-def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:
-    """Copy `length` neighbours."""
-    lanes = make.shape.lanes
-    full = length.binary("udiv", lanes)
-    remainder = length - full * lanes
-
-    def vector(c: Value) -> None:
-        make.put(make.vector(make.at(take, c * lanes)), make.at(put, c * lanes))
-
-    def part() -> None:
-        offset = full * lanes
-        make.put_some(make.vector(make.at(take, offset), remainder), make.at(put, offset), remainder)
-
-    make.each(full, vector)
-    make.writer.either(remainder > 0, part)

@@ -206,10 +206,7 @@ def _vectors(make: Maker, small: Small, slot: Value, places: Places) -> None:
         writer.store(writer.constant(shape.vector, 0.0), slot)
         _nest(make, small.inner, places, step)
         total = writer.load(shape.vector, slot)
-        if count == shape.lanes:
-            make.put(total, places[2])
-        else:
-            make.put_some(total, places[2], make.number(count))
+        make.put(total, places[2], None if count == shape.lanes else make.number(count))
 
     _each_vector(make, small.lanes, places, vector)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rune.backends.cpu.gemm import exchanged, packing, pieces
 from rune.backends.cpu.gemm.blocks import HEIGHT, split_of, spread, task_words
-from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, place, role_of, roles_of_stripe, word
+from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, place, role_of, roles_of_stripe
 from rune.backends.cpu.gemm.pieces import rows_alone, vector_counts
 from rune.backends.cpu.gemm.product import DEPTH, Digits, Product
 from rune.backends.cpu.gemm.shape import PACKS, ROWS, Shape, is_of_views
@@ -34,9 +34,9 @@ def block_function(shape: Shape) -> str:
     packed_a = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
     rows, inner, columns, depths = roles_of_stripe(make, digits)
     # `_is_plain` decides the same where digits are known; here they may be sizes of a call.
-    plain = word(make, rows, 0).equals(1) & word(make, inner, 0).equals(1)
-    plain = plain & word(make, inner, 2).equals(1)
-    row_step, one, zero = word(make, rows, 2), make.number(1), make.number(0)
+    plain = make.word(rows, 0).equals(1) & make.word(inner, 0).equals(1)
+    plain = plain & make.word(inner, 2).equals(1)
+    row_step, one, zero = make.word(rows, 2), make.number(1), make.number(0)
     most = widest(make, i1 - i0)
 
     def across(block: Value) -> None:
@@ -77,12 +77,12 @@ def stripes_function(shape: Shape) -> str:
     columns."""
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("words")
-    a, b, c, digits = (writer.load("ptr", make.at(words, x, "i64")) for x in range(4))
-    m, n, k, by_rows, units, exchanges = (word(make, words, x) for x in range(4, 10))
+    a, b, c, digits = (make.word(words, x, "ptr") for x in range(4))
+    m, n, k, by_rows, units, exchanges = (make.word(words, x) for x in range(4, 10))
     begin, end = make.sizes("begin end")
     across = by_rows.compare("ne", 0)
     unit = writer.select(across, make.number(ROWS), shape.panel)
-    length, slot, watch = writer.select(across, m, n), writer.allocate("i64"), make.watch_of(words)
+    length, slot, watch = writer.select(across, m, n), writer.allocate("i64"), make.word(words, -1, "ptr")
 
     def one_batch(i: Value) -> None:
         low = (begin - i * units).call("smax", 0) * unit

@@ -72,13 +72,12 @@ class Maker:
         self.each(count, lambda k: writer.store(self.scalar(self.at(at, k)), self.at(stack_vector, k)))
         return writer.load(shape.vector, stack_vector)
 
-    def put(self, value: Value, at: Value) -> None:
-        """Write a vector."""
-        self.writer.store(value, at, self.shape.bytes)
-
-    def put_some(self, value: Value, at: Value, count: Value) -> None:
-        """Write `count` lanes of a vector."""
+    def put(self, value: Value, at: Value, count: Value | None = None) -> None:
+        """Write a vector; with `count`, only its first `count` lanes."""
         shape, writer = self.shape, self.writer
+        if count is None:
+            writer.store(value, at, shape.bytes)
+            return
         if shape.masked:
             name = f"@llvm.masked.store.{suffix(shape.vector)}.p0"
             writer.run(name, value, at, writer.constant("i32", shape.bytes), self.mask(count))
@@ -112,15 +111,44 @@ class Maker:
 
         return unless_over
 
-    def watch_of(self, words: Value) -> Value:
-        """The watch of a task, which is stored before its words."""
-        return self.writer.load("ptr", self.at(words, -1, "i64"))
+    def word(self, words: Value, number: Value | int, type: str = "i64") -> Value:
+        """One of the words of a task or a table."""
+        return self.writer.load(type, self.at(words, number, "i64"))
+
+    def words_of_task(self, pointers: int, sizes: int) -> tuple[list[Value], list[Value], Value]:
+        """The words of this task: its pointers, its sizes, and its watch, which is before them."""
+        (words,) = self.pointers("words")
+        types = ["ptr"] * pointers + ["i64"] * sizes
+        values = [self.word(words, k, type) for k, type in enumerate(types)]
+        return values[:pointers], values[pointers:], self.word(words, -1, "ptr")
+
+    def task(self, name: str, watch: Value, one: Callable[[Value], None]) -> str:
+        """The text of a task of the pool, which does one(begin), ..., one(end - 1)."""
+        begin, end = self.sizes("begin end")
+        self.writer.count_up(begin, end, 1, self.watched(watch, one))
+        return self.text(f"{name}_task(ptr %words, i64 %begin, i64 %end)")
+
+    def zero_slots(self, count: int) -> list[Value]:
+        """Memory for vectors of sums, which LLVM promotes to registers, filled with zeros."""
+        slots = [self.writer.allocate(self.shape.vector) for _ in range(count)]
+        for slot in slots:
+            self.writer.store(self.writer.constant(self.shape.vector, 0.0), slot)
+        return slots
 
     def words(self, count: int, watch: Value) -> Value:
         """Memory for the words of a task, with its watch before them."""
         words = self.at(self.writer.allocate("i64", count + 1), 1, "i64")
         self.writer.store(watch, self.at(words, -1, "i64"))
         return words
+
+    def clear(self, at: Value, nbytes: Value) -> None:
+        """Fill memory with zeros."""
+        zero, no = Value(self.writer, "i8", "0"), Value(self.writer, "i1", "false")
+        self.writer.run("@llvm.memset.p0.i64", at, zero, nbytes, no)
+
+    def copy(self, target: Value, source: Value, nbytes: Value) -> None:
+        """Copy memory that does not overlap."""
+        self.writer.run("@llvm.memcpy.p0.p0.i64", target, source, nbytes, Value(self.writer, "i1", "false"))
 
     def call(self, function: str, *args: Value) -> None:
         """Call a function of this module by its name, or by an address in a register."""
@@ -148,6 +176,23 @@ def maker(shape: Shape) -> Maker:
 def least(a: Value, b: Value | int) -> Value:
     """The smaller of two sizes."""
     return a.call("smin", b)
+
+
+def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], None]) -> None:
+    """body(first, None) for each whole vector of elements, body(first, length) for the rest."""
+    lanes, writer = make.shape.lanes, make.writer
+    remainder = count.binary("urem", lanes)
+    even = count - remainder
+    writer.count_up(make.number(0), even, lanes, lambda at: body(at, None))
+    writer.either(remainder > 0, lambda: body(even, remainder))
+
+
+def in_groups(make: Maker, begin: Value, end: Value, body: Callable[[list[Value]], None], size: int = 4) -> None:
+    """body([i, ...]) for `size` indices at once, then for single ones."""
+    span = end - begin
+    even = end - span.binary("urem", size)
+    make.writer.count_up(begin, even, size, lambda i: body([i + r for r in range(size)]))
+    make.writer.count_up(even, end, 1, lambda i: body([i]))
 
 
 def sum_of_lanes(value: Value) -> Value:
@@ -228,12 +273,9 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
 
 
 def zeros(make: Maker, rows: int, vectors: int) -> list[list[Value]]:
-    """The sums of a tile by rows: stack slots, which LLVM promotes to registers."""
-    shape, writer = make.shape, make.writer
-    sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in range(rows)]
-    for slot in (s for row in sums for s in row):
-        writer.store(writer.constant(shape.vector, 0.0), slot)
-    return sums
+    """The sums of a tile by rows."""
+    slots = make.zero_slots(rows * vectors)
+    return [slots[first : first + vectors] for first in range(0, rows * vectors, vectors)]
 
 
 def multiply(make: Maker, lines: list[Value], offset: Value, b: Value, sums: list[list[Value]]) -> None:
@@ -282,7 +324,7 @@ def _put_sum(make: Maker, value: Value, at: Value, is_last: bool, adds: bool) ->
         make.put(make.vector(at) + value if adds else value, at)
 
     def part() -> None:
-        make.put_some(make.vector(at, tail) + value if adds else value, at, tail)
+        make.put(make.vector(at, tail) + value if adds else value, at, tail)
 
     if not is_last:
         full()

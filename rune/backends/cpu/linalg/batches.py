@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import maker, sum_of_lanes
-from rune.backends.cpu.linalg.moves import by_vectors
+from rune.backends.cpu.gemm.tile import by_vectors, maker, sum_of_lanes
 from rune.backends.cpu.linalg.numbers import Numbers
 from rune.backends.cpu.linalg.rows import Rows, rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value
@@ -38,8 +37,7 @@ class Task:
     def is_finite(self, at: Value, count: Value) -> Value:
         """Whether `count` numbers are all finite."""
         make, writer = self.of.make, self.of.make.writer
-        slot = writer.allocate(make.shape.vector)
-        writer.store(writer.constant(make.shape.vector, 0.0), slot)
+        (slot,) = make.zero_slots(1)
 
         def piece(first: Value, length: Value | None) -> None:
             # Zero times NaN or infinity is NaN.
@@ -79,18 +77,16 @@ class Task:
 
     def text(self, one: Callable[[Value], None]) -> str:
         """The text of the function; one(number) writes the code for one matrix."""
-        make, (words,), (begin, end) = self.of.make, self.of.make.pointers("words"), self.of.make.sizes("begin end")
-        make.writer.count_up(begin, end, 1, make.watched(make.watch_of(words), one))
-        return make.text(f"{self.routine}_task(ptr %words, i64 %begin, i64 %end)")
+        return self.of.make.task(self.routine, self.parameters["watch"], one)
 
 
 def task_maker(routine: str, signature: Signature, shape: Shape, numbers: Numbers) -> Task:
     """A task for the matrices begin..end of a batch, with the work arrays of one core."""
     of = rows_maker(shape, numbers)
-    make, writer, (words,) = of.make, of.make.writer, of.make.pointers("words")
+    make, (words,) = of.make, of.make.pointers("words")
     pointers, sizes = (names.split() for names in signature)
     types = {**dict.fromkeys(pointers, "ptr"), **dict.fromkeys(sizes, "i64")}
-    parameters = {name: writer.load(type, make.at(words, k, "i64")) for k, (name, type) in enumerate(types.items())}
+    parameters = {name: make.word(words, k, type) for k, (name, type) in enumerate(types.items())}
     (begin,) = make.sizes("begin")
     # Chunks have different work arrays, `apart` bytes apart, so no two cores write the same memory.
     first = begin.binary("udiv", parameters["chunk"]) * parameters["apart"]

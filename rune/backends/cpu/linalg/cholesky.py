@@ -79,14 +79,11 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
     """Factors the matrices begin..end of a batch, each [n, n]."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
-    (words,), (begin, end) = make.pointers("words"), make.sizes("begin end")
-    source, target = (writer.load("ptr", make.at(words, k, "i64")) for k in range(2))
-    n = writer.load("i64", make.at(words, 2, "i64"))
+    (source, target), (n,), watch = make.words_of_task(2, 1)
     triangle, factor = (of.scratch(block * (block + of.lanes)) for _ in range(2))
     depths = DEPTH // of.parts
     inverse, earlier = of.right(block + of.lanes, block), of.right(depths + of.lanes, block)
     rows, step, one_step = of.scratch(block * (GROUP + 1)), make.number(block), make.number(1)
-    watch = make.watch_of(words)
 
     def one(number: Value) -> None:
         a, out = of.at(source, number * n * n), of.at(target, number * n * n)
@@ -129,16 +126,13 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
         writer.count_up(make.number(0), n, block, make.watched(watch, columns))
         _spoil_failed(of, out, n)
 
-    writer.count_up(begin, end, 1, make.watched(watch, one))
-    return make.text("cholesky_task(ptr %words, i64 %begin, i64 %end)")
+    return make.task("cholesky", watch, one)
 
 
 def _clear_right(of: Rows, at: Value, step: Value, rows: Value, count: Value) -> None:
     """Zeros right of a triangle."""
-    writer = of.make.writer
-    zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
     nbytes = of.parts_of(count * of.make.shape.bytes)
-    of.make.each(rows, lambda i: writer.run("@llvm.memset.p0.i64", of.at(at, i * step), zero, nbytes, no))
+    of.make.each(rows, lambda i: of.make.clear(of.at(at, i * step), nbytes))
 
 
 def _spoil_failed(of: Rows, out: Value, n: Value) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, least, maker
+from rune.backends.cpu.gemm.tile import in_groups, least, maker
 from rune.backends.cpu.linalg.cholesky import root_of
 from rune.backends.cpu.linalg.lu import is_greater
 from rune.backends.cpu.linalg.numbers import Number, Numbers
@@ -27,13 +27,7 @@ class _Lanes:
     def __init__(self, shape: Shape, numbers: Numbers, pointers: int, sizes: int):
         self.make = maker(shape)
         self.writer, self.shape, self.numbers = self.make.writer, shape, numbers
-        (words,) = self.make.pointers("words")
-        self.pointers = [self.word(words, "ptr", k) for k in range(pointers)]
-        self.batch, *self.sizes = (self.word(words, "i64", pointers + k) for k in range(sizes + 1))
-
-    def word(self, words: Value, type: str, number: int) -> Value:
-        """One of the task's words."""
-        return self.writer.load(type, self.make.at(words, number, "i64"))
+        self.pointers, (self.batch, *self.sizes), self.watch = self.make.words_of_task(pointers, sizes + 1)
 
     def scratch(self, count: int) -> Value:
         """Memory for `count` numbers, and for one more square of vectors, which copies may
@@ -80,20 +74,8 @@ class _Lanes:
     def text(self, name: str, group: Callable[[Value], None]) -> str:
         """The text of the function; group(number of the first matrix) writes the code of a
         group."""
-        begin, end = self.make.sizes("begin end")
         lanes = self.shape.lanes
-        (words,) = self.make.pointers("words")
-        body = self.make.watched(self.make.watch_of(words), lambda k: group(least(k * lanes, self.batch - lanes)))
-        self.writer.count_up(begin, end, 1, body)
-        return self.make.text(f"{name}_task(ptr %words, i64 %begin, i64 %end)")
-
-
-def _rows_together(make: Maker, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
-    """body([i, ...]) for TOGETHER numbers at once, then for single ones."""
-    span = end - begin
-    even = end - span.binary("urem", TOGETHER)
-    make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
-    make.writer.count_up(even, end, 1, lambda i: body([i]))
+        return self.make.task(name, self.watch, lambda k: group(least(k * lanes, self.batch - lanes)))
 
 
 def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
@@ -113,7 +95,7 @@ def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
             for i, value in zip(rows, _less_products(task, s, rows, j, n), strict=True):
                 task.write(tuple(part * factor for part in value), s, i * n + j)
 
-        _rows_together(make, j + 1, n, below)
+        in_groups(make, j + 1, n, below, TOGETHER)
 
     def group(first: Value) -> None:
         task.load_group(first, task.pointers[0], s, n * n)
@@ -182,7 +164,7 @@ def solve_lanes_function(shape: Shape, numbers: Numbers) -> str:
             for c, slot in zip(places, slots, strict=True):
                 task.write(numbers.quotient(task.read(slot), divisor), x, i * k + c)
 
-        _rows_together(make, make.number(0), k, columns)
+        in_groups(make, make.number(0), k, columns, TOGETHER)
 
     def group(first: Value) -> None:
         task.load_group(first, task.pointers[0], matrix, n * n)
@@ -222,7 +204,7 @@ def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
                     value, upper = task.read(s, i * n + c), task.read(s, j * n + c)
                     task.write(numbers.less_product(value, factor, upper), s, i * n + c)
 
-            _rows_together(make, j + 1, n, right)
+            in_groups(make, j + 1, n, right, TOGETHER)
 
         writer.count_up(j + 1, m, 1, below)
 
@@ -233,11 +215,8 @@ def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
 
         def order(lane: Value) -> None:
             number = first + lane
-            pivots, orders = (
-                make.at(task.pointers[2], number * count, "i32"),
-                make.at(task.pointers[3], number * m, "i32"),
-            )
-            make.call("order", pivots, orders, m, count)
+            pivots = make.at(task.pointers[2], number * count, "i32")
+            make.call("order", pivots, make.at(task.pointers[3], number * m, "i32"), m, count)
 
         make.each(make.number(shape.lanes), order)
 

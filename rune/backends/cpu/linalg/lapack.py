@@ -238,7 +238,7 @@ def code(routine: str, dtype: np.dtype) -> compiler.Code:
     texts = [
         declarations(shape),
         moves.transposed_function(shape, numbers, "transposed", lambda row: row, by_parts),
-        moves.copied_function(shape, "copied", 1),
+        moves.changed_function(shape, "copied", lambda row: row),
         _FUNCTIONS[routine](shape, numbers),
         entry_function(routine, SIGNATURES[routine], shape),
     ]

@@ -12,8 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, least, maker
-from rune.backends.cpu.linalg.moves import by_vectors, put
+from rune.backends.cpu.gemm.tile import Maker, block_count, by_vectors, least, maker
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker
 from rune.lowering.codegen.llvm.ir.names import bits_type, suffix
@@ -121,7 +120,7 @@ def _exchange(make: Maker, first: Value, second: Value, count: Value) -> None:
         places = [make.at(x, at) for x in (first, second)]
         values = [make.vector(x, length) for x in places]
         for value, place in zip(values, reversed(places), strict=True):
-            put(make, value, place, length)
+            make.put(value, place, length)
 
     by_vectors(make, count, piece)
 
@@ -162,26 +161,20 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
     """Factors the matrices begin..end of a batch, each [m, n], with at most `most` rows."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
-    (words,) = make.pointers("words")
-    source, target, swaps, orders = (writer.load("ptr", make.at(words, k, "i64")) for k in range(4))
-    m, n = (writer.load("i64", make.at(words, k, "i64")) for k in (4, 5))
-    count, (begin, end) = least(m, n), make.sizes("begin end")
-    most_columns = WIDTH // of.parts
+    (source, target, swaps, orders), (m, n), watch = make.words_of_task(4, 2)
+    count, most_columns = least(m, n), WIDTH // of.parts
     panel, inverse = of.scratch(most * block), of.scratch(block * block)
     right, upper = (of.right(block, most_columns) for _ in range(2))
     sizes = writer.allocate(shape.scalar, most + shape.lanes)
-    step, one_step, watch = make.number(block), make.number(1), make.watch_of(words)
-    yes, no = Value(writer, "i1", "true"), Value(writer, "i1", "false")
-
-    zero = Value(writer, "i8", "0")
+    step, one_step, yes = make.number(block), make.number(1), Value(writer, "i1", "true")
     # Their last vectors are rarely full, and whole vectors are read.
     for rows in (right, upper):
-        writer.run("@llvm.memset.p0.i64", rows.at, zero, make.number(block * WIDTH * shape.bytes), no)
+        make.clear(rows.at, make.number(block * WIDTH * shape.bytes))
 
     def one(number: Value) -> None:
         out, pivots = of.at(target, number * m * n), make.at(swaps, number * count, "i32")
-        order, nbytes = make.at(orders, number * m, "i32"), of.parts_of(m * n * shape.bytes)
-        writer.run("@llvm.memcpy.p0.p0.i64", out, of.at(source, number * m * n), nbytes, no)
+        order = make.at(orders, number * m, "i32")
+        make.copy(out, of.at(source, number * m * n), of.parts_of(m * n * shape.bytes))
 
         def columns(start: Value) -> None:
             width, height = least(count - start, block), m - start
@@ -216,5 +209,4 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
         writer.count_up(make.number(0), count, block, make.watched(watch, columns))
         make.call("order", pivots, order, m, count)
 
-    writer.count_up(begin, end, 1, make.watched(watch, one))
-    return make.text("lu_task(ptr %words, i64 %begin, i64 %end)")
+    return make.task("lu", watch, one)

@@ -10,23 +10,13 @@ from collections.abc import Callable
 
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, least, maker
+from rune.backends.cpu.gemm.tile import Maker, by_vectors, least, maker
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value
 
 # (make, count, body): writes body(first, length) for the pieces of a line. None: a whole vector.
 Walk = Callable[[Maker, Value, Callable[[Value, Value | None], None]], None]
-
-
-def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], None]) -> None:
-    """body(first, None) for each whole vector of elements, body(first, length) for the
-    remainder."""
-    lanes, writer = make.shape.lanes, make.writer
-    remainder = count.binary("urem", lanes)
-    even = count - remainder
-    writer.count_up(make.number(0), even, lanes, lambda at: body(at, None))
-    writer.either(remainder > 0, lambda: body(even, remainder))
 
 
 def by_parts(make: Maker, count: Value, body: Callable[[Value, Value | None], None]) -> None:
@@ -57,18 +47,10 @@ def from_lanes_function(shape: Shape) -> str:
     def square(first: Value, length: Value | None) -> None:
         lines = [make.vector(make.at(source, (first + k) * shape.lanes)) for k in range(shape.lanes)]
         for k, column in enumerate(transpose(lines)):
-            put(make, column, make.at(target, first + ts * k), length)
+            make.put(column, make.at(target, first + ts * k), length)
 
     by_vectors(make, count, square)
     return make.text("from_lanes(ptr %from, ptr %to, i64 %ts, i64 %count)")
-
-
-def put(make: Maker, value: Value, at: Value, length: Value | None) -> None:
-    """Write a vector, or its first `length` lanes."""
-    if length is None:
-        make.put(value, at)
-    else:
-        make.put_some(value, at, length)
 
 
 def transposed_function(
@@ -101,8 +83,8 @@ def transposed_function(
     return make.text(f"{name}(ptr %from, i64 %fs, ptr %to, i64 %ts, i64 %lines, i64 %depth)")
 
 
-def turned_function(shape: Shape, numbers: Numbers, name: str, sign: int) -> str:
-    """Multiplies `rows` rows of `width` parts of complex numbers by i or, if sign < 0, by -i."""
+def changed_function(shape: Shape, name: str, change: Callable[[Value], Value]) -> str:
+    """Copies `rows` rows of `width` elements with a change, a function of vectors."""
     make = maker(shape)
     (source, target), (fs, ts, rows, width) = make.pointers("from to"), make.sizes("fs ts rows width")
 
@@ -110,26 +92,7 @@ def turned_function(shape: Shape, numbers: Numbers, name: str, sign: int) -> str
         start, end = make.at(source, number * fs), make.at(target, number * ts)
 
         def piece(first: Value, length: Value | None) -> None:
-            turn = numbers.turns(make.vector(make.at(start, first), length))[-1]
-            put(make, turn if sign > 0 else -turn, make.at(end, first), length)
-
-        by_vectors(make, width, piece)
-
-    make.each(rows, row)
-    return make.text(f"{name}(ptr %from, i64 %fs, ptr %to, i64 %ts, i64 %rows, i64 %width)")
-
-
-def copied_function(shape: Shape, name: str, sign: int) -> str:
-    """Copies `rows` rows of `width` elements, negated if sign < 0."""
-    make = maker(shape)
-    (source, target), (fs, ts, rows, width) = make.pointers("from to"), make.sizes("fs ts rows width")
-
-    def row(number: Value) -> None:
-        start, end = make.at(source, number * fs), make.at(target, number * ts)
-
-        def piece(first: Value, length: Value | None) -> None:
-            value = make.vector(make.at(start, first), length)
-            put(make, value if sign > 0 else -value, make.at(end, first), length)
+            make.put(change(make.vector(make.at(start, first), length)), make.at(end, first), length)
 
         by_vectors(make, width, piece)
 

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, least, sum_of_lanes
+from rune.backends.cpu.gemm.tile import Maker, in_groups, least, sum_of_lanes, zeros
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import Matrix, Right, Rows, rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value
@@ -154,23 +154,13 @@ def _reflect_others(
 
         _from(of, j, height, piece)
 
-    in_groups(of, begin, end, several)
-
-
-def in_groups(of: Rows, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
-    """body([i, ...]) for TOGETHER indices at once, then for single ones."""
-    span = end - begin
-    even = end - span.binary("urem", TOGETHER)
-    of.make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
-    of.make.writer.count_up(even, end, 1, lambda i: body([i]))
+    in_groups(make, begin, end, several, TOGETHER)
 
 
 def dots(of: Rows, x: Value, others: list[Value], first: Value, height: Value) -> list[Number]:
     """The products of a conjugate column with others, from the vector with number `first` on."""
     make, writer, shape = of.make, of.make.writer, of.make.shape
-    slots = [[writer.allocate(shape.vector) for _ in range(of.parts)] for _ in others]
-    for slot in (s for row in slots for s in row):
-        writer.store(writer.constant(shape.vector, 0.0), slot)
+    slots = zeros(make, len(others), of.parts)
 
     def piece(at: Value) -> None:
         # The imaginary part of x̄ y is the real product of i x and y, so both sums are real.
@@ -199,7 +189,7 @@ def triangle_of_factors_function(shape: Shape, numbers: Numbers, block: int) -> 
             for i, value in zip(columns, values, strict=True):
                 of.write(numbers.conjugate(value), of.at(products, i))
 
-        in_groups(of, make.number(0), j, several)
+        in_groups(make, make.number(0), j, several, TOGETHER)
 
         def row(i: Value) -> None:
             of.write(zero, total)
@@ -278,19 +268,14 @@ def geqrf_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str
     """Factors the matrices begin..end of a batch, each [m, n]: R, the vectors below it, factors."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
-    (words,) = make.pointers("words")
-    source, target, factors = (writer.load("ptr", make.at(words, k, "i64")) for k in range(3))
-    m, n = (writer.load("i64", make.at(words, k, "i64")) for k in (3, 4))
-    count, (begin, end) = least(m, n), make.sizes("begin end")
-    step, p = _columns_of(of, block, most)
-    r, t, watch = of.scratch(block * block), of.scratch(block * block), make.watch_of(words)
-    no = Value(writer, "i1", "false")
+    (source, target, factors), (m, n), watch = make.words_of_task(3, 2)
+    count, (step, p) = least(m, n), _columns_of(of, block, most)
+    r, t = (of.scratch(block * block) for _ in range(2))
 
     def one(number: Value) -> None:
         out, taus = of.at(target, number * m * n), of.at(factors, number * count)
-        nbytes = of.parts_of(m * n * shape.bytes)
         # The factors replace the matrix, and the operand must keep its elements.
-        writer.run("@llvm.memcpy.p0.p0.i64", out, of.at(source, number * m * n), nbytes, no)
+        make.copy(out, of.at(source, number * m * n), of.parts_of(m * n * shape.bytes))
 
         def columns(start: Value) -> None:
             width, height = least(count - start, block), m - start
@@ -330,8 +315,7 @@ def geqrf_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str
 
         _by_steps(make, count, block, make.watched(watch, columns))
 
-    writer.count_up(begin, end, 1, make.watched(watch, one))
-    return make.text("geqrf_task(ptr %words, i64 %begin, i64 %end)")
+    return make.task("geqrf", watch, one)
 
 
 def _finite_count(of: Rows, taus: Value, width: Value) -> Value:
@@ -377,19 +361,14 @@ def _columns_of(of: Rows, block: int, most: int) -> tuple[Value, Value]:
 def reflections_product_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
     """Q of the matrices begin..end: the first n columns of the product of reflections of [m, k]."""
     of = rows_maker(shape, numbers)
-    make, writer = of.make, of.make.writer
-    (words,), (begin, end) = make.pointers("words"), make.sizes("begin end")
-    source, factors, target = (writer.load("ptr", make.at(words, w, "i64")) for w in range(3))
-    m, k, n = (writer.load("i64", make.at(words, w, "i64")) for w in (3, 4, 5))
+    make = of.make
+    (source, factors, target), (m, k, n), watch = make.words_of_task(3, 3)
     (step, p), t = _columns_of(of, block, most), of.scratch(block * block)
-    watch = make.watch_of(words)
-    zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
-    blocks = k.ceil_div(block)
-    zeros, unit = of.constant(0.0), of.constant(1.0)
+    blocks, zeros, unit = k.ceil_div(block), of.constant(0.0), of.constant(1.0)
 
     def one(number: Value) -> None:
         out, taus = of.at(target, number * m * n), of.at(factors, number * k)
-        writer.run("@llvm.memset.p0.i64", out, zero, of.parts_of(m * n * shape.bytes), no)
+        make.clear(out, of.parts_of(m * n * shape.bytes))
         make.each(least(m, n), lambda i: of.write(unit, of.at(out, i * (n + 1))))
 
         # From the last block to the first: then columns left of `start` are still those of the
@@ -410,5 +389,4 @@ def reflections_product_function(shape: Shape, numbers: Numbers, block: int, mos
 
         make.each(blocks, make.watched(watch, reflect))
 
-    writer.count_up(begin, end, 1, make.watched(watch, one))
-    return make.text("reflections_product_task(ptr %words, i64 %begin, i64 %end)")
+    return make.task("reflections_product", watch, one)

@@ -8,7 +8,7 @@ from functools import partial
 from rune.backends.cpu import conventions
 from rune.backends.cpu.gemm import pieces
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import maker
+from rune.backends.cpu.gemm.tile import by_vectors, maker
 from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, reflections, triangular
 from rune.backends.cpu.linalg.numbers import Complexes, Numbers, Reals
 from rune.backends.cpu.linalg.tasks import BLOCK, PANEL, Task, task_of
@@ -141,11 +141,18 @@ def _within(write: Callable[..., str], **limits: int) -> Write:
     return lambda shape, numbers: write(shape, numbers, BLOCK, **{k: v // numbers.parts for k, v in limits.items()})
 
 
-def _transposed(name: str, change: Callable[[Numbers, Value], Value], by: moves.Walk = moves.by_vectors) -> Write:
+Change = Callable[[Numbers, Value], Value]
+
+
+def _changed(name: str, change: Change) -> Write:
+    return lambda shape, numbers: moves.changed_function(shape, name, partial(change, numbers))
+
+
+def _transposed(name: str, change: Change, by: moves.Walk = by_vectors) -> Write:
     return lambda shape, numbers: moves.transposed_function(shape, numbers, name, partial(change, numbers), by)
 
 
-_CHANGES: dict[str, Callable[[Numbers, Value], Value]] = {
+_CHANGES: dict[str, Change] = {
     "transposed": lambda _, row: row,
     "adjoint": lambda numbers, row: numbers.conjugates(row),
     "negated_adjoint": lambda numbers, row: -numbers.conjugates(row),
@@ -155,11 +162,12 @@ _IN_A_HURRY = {name: _transposed(name, change, moves.by_parts) for name, change 
 _PIECES: dict[str, Write] = {
     "to_lanes": _of_parts(moves.to_lanes_function),
     "from_lanes": _of_parts(moves.from_lanes_function),
-    "copied": _of_parts(partial(moves.copied_function, name="copied", sign=1)),
-    "negated": _of_parts(partial(moves.copied_function, name="negated", sign=-1)),
+    "copied": _changed("copied", lambda _, row: row),
+    "negated": _changed("negated", lambda _, row: -row),
     **{name: _transposed(name, change) for name, change in _CHANGES.items()},
-    "turned": partial(moves.turned_function, name="turned", sign=1),
-    "turned_back": partial(moves.turned_function, name="turned_back", sign=-1),
+    # The rows times i, or times -i.
+    "turned": _changed("turned", lambda numbers, row: numbers.turns(row)[-1]),
+    "turned_back": _changed("turned_back", lambda numbers, row: -numbers.turns(row)[-1]),
     "triangle": partial(cholesky.triangle_function, block=BLOCK),
     "inverse": partial(moves.inverse_function, block=BLOCK),
     "substitute_unless_finite": triangular.substitute_function,

@@ -90,7 +90,7 @@ def code(dtype: np.dtype, effort: int = conventions.EFFORT) -> compiler.Code:
     shape, narrow, numbers = shape_of(dtype), lapack.shape_of(dtype), Reals()
     texts = [
         moves.transposed_function(narrow, numbers, "transposed", lambda row: row, moves.by_parts),
-        moves.copied_function(narrow, "copied", 1),
+        moves.changed_function(narrow, "copied", lambda row: row),
         tridiagonal.walk_function(shape, "walk", True),
         tridiagonal.walk_function(shape, "one_sided_walk", False),
         tridiagonal.reflection_function(shape),
@@ -189,8 +189,7 @@ def mirrored_function(shape: Shape) -> str:
     make = rows_maker(shape, Reals()).make
     writer, (a, transpose, rows, power_at) = make.writer, make.pointers("a turned rows power")
     (step, n, is_lower), lanes = make.sizes("ld n lower"), shape.lanes
-    slot = writer.allocate(shape.vector)
-    writer.store(writer.constant(shape.vector, 0.0), slot)
+    (slot,) = make.zero_slots(1)
     first, second = writer.iota(lanes, "i64"), is_lower.equals(1)
 
     def row(i: Value) -> None:
@@ -271,7 +270,6 @@ def symmetric_function(shape: Shape) -> str:
     # The rows of `_ROWS`, and then the second matrix.
     d, e, taus, p, x, y, power, other = (make.at(work, step * k) for k in range(8))
     failure = task.reference(make.number(0))
-    no = Value(writer, "i1", "false")
 
     def one(number: Value) -> None:
         source, values, out = make.at(a, number * n * n), make.at(w, number * n), make.at(v, number * n * n)
@@ -281,8 +279,7 @@ def symmetric_function(shape: Shape) -> str:
             writer.either(has_vectors, lambda: task.spoil(out, n * n, 1))
 
         def basis() -> None:
-            nbytes = (n + TOGETHER) * step * shape.bytes
-            writer.run("@llvm.memset.p0.i64", other, Value(writer, "i8", "0"), nbytes, no)
+            make.clear(other, (n + TOGETHER) * step * shape.bytes)
             make.call("product", matrix, taus, other, p, y, step, n)
             # Transposed, so that a rotation of two vectors changes two rows.
             make.call("transposed", other, step, matrix, step, n, n)

@@ -19,8 +19,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, least, maker, sum_of_lanes
-from rune.backends.cpu.linalg.moves import by_vectors
+from rune.backends.cpu.gemm.tile import Maker, by_vectors, least, maker, sum_of_lanes
 from rune.backends.cpu.linalg.numbers import Numbers
 from rune.backends.cpu.linalg.rows import Right, rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value
@@ -45,12 +44,9 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
     """
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
-    (words,) = make.pointers("words")
-    sources = [writer.load("ptr", make.at(words, k, "i64")) for k in range(3)]
-    begin, end = make.sizes("begin end")
-    n, k, lower, unit, panels = (writer.load("i64", make.at(words, w, "i64")) for w in range(3, 8))
+    sources, (n, k, lower, unit, panels), watch = make.words_of_task(3, 5)
     panel, inverses, right = of.right(most, width), of.scratch(most * block), of.right(block, width)
-    is_lower, flag, watch = lower.compare("ne", 0), unit.compare("ne", 0), make.watch_of(words)
+    is_lower, flag = lower.compare("ne", 0), unit.compare("ne", 0)
 
     def turned(at: Value, columns: Value, is_both: bool) -> _Matrix:
         """The array or, for an upper triangle, the array from its last row backwards.
@@ -70,9 +66,8 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
         a = turned(of.at(sources[0], matrix * n * n), n, True)
         b, out = (turned(of.at(x, matrix * n * k), k, False) for x in sources[1:])
         columns = least(k - first, width)
-        zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
         # The last vectors of a panel's rows are padded with zeros, which stay finite.
-        writer.run("@llvm.memset.p0.i64", panel.at, zero, of.parts_of(n * (width * shape.bytes)), no)
+        make.clear(panel.at, of.parts_of(n * (width * shape.bytes)))
         of.copied("copied", of.at(b.at, first), b.rows, panel.at, panel.step, n, columns)
         panel_width = columns + (of.lanes - 1)
         panel_width = panel_width.round_down(of.lanes)
@@ -96,8 +91,7 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
         writer.count_up(make.number(0), n, block, make.watched(watch, rows))
         of.copied("negated", panel.at, panel.step, of.at(out.at, first), out.rows, n, columns)
 
-    writer.count_up(begin, end, 1, make.watched(watch, one))
-    return make.text("solve_task(ptr %words, i64 %begin, i64 %end)")
+    return make.task("solve", watch, one)
 
 
 def substitute_function(shape: Shape, numbers: Numbers) -> str:
@@ -111,10 +105,7 @@ def substitute_function(shape: Shape, numbers: Numbers) -> str:
     rs, cs, vs, count, width = make.sizes("rs cs vs count width")
     # x times zero is NaN if x is not finite, else zero. One sum for each of several rows, so that
     # the products do not wait for each other.
-    nothing = writer.constant(shape.vector, 0.0)
-    products = [writer.allocate(shape.vector) for _ in range(TOGETHER)]
-    for slot in products:
-        writer.store(nothing, slot)
+    nothing, products = writer.constant(shape.vector, 0.0), make.zero_slots(TOGETHER)
 
     def vectors(body: Callable[[Value], None]) -> None:
         writer.count_up(make.number(0), width, shape.lanes, body)
@@ -160,12 +151,8 @@ def substitute_function(shape: Shape, numbers: Numbers) -> str:
 def solve_column_function(shape: Shape) -> str:
     """Solves the matrices begin..end of a batch, each with a single column."""
     make = maker(shape)
-    writer, (words,) = make.writer, make.pointers("words")
-    matrices, sides, target = (writer.load("ptr", make.at(words, k, "i64")) for k in range(3))
-    begin, end = make.sizes("begin end")
-    n, _, lower, unit = (writer.load("i64", make.at(words, w, "i64")) for w in range(3, 7))
-    sums = writer.allocate(shape.vector, TOGETHER)
-    is_lower, divides, watch = lower.compare("ne", 0), unit.equals(0), make.watch_of(words)
+    writer, ((matrices, sides, target), (n, _, lower, unit), watch) = make.writer, make.words_of_task(3, 4)
+    sums, is_lower, divides = writer.allocate(shape.vector, TOGETHER), lower.compare("ne", 0), unit.equals(0)
 
     def one(number: Value) -> None:
         a, b, x = (make.at(p, number * s) for p, s in ((matrices, n * n), (sides, n), (target, n)))
@@ -195,8 +182,7 @@ def solve_column_function(shape: Shape) -> str:
 
         writer.count_up(make.number(0), n, TOGETHER, several)
 
-    writer.count_up(begin, end, 1, make.watched(watch, one))
-    return make.text("solve_column_task(ptr %words, i64 %begin, i64 %end)")
+    return make.task("solve_column", watch, one)
 
 
 def _substitute(

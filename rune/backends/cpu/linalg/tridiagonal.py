@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, maker, sum_of_lanes
+from rune.backends.cpu.gemm.tile import Maker, maker, sum_of_lanes, zeros
 from rune.backends.cpu.linalg.batches import padded_to
 from rune.backends.cpu.linalg.reflections import TINY, greatest_of_lanes
 from rune.lowering.codegen.llvm.ir.text import Value
@@ -36,8 +36,7 @@ def pieces(make: Maker, end: Value, body: Callable[[Value], None]) -> None:
 
 def summed(make: Maker, end: Value, value: Callable[[Value], tuple[Value, Value]]) -> Value:
     """The sum, along a row, of the products of two vectors."""
-    writer, slot = make.writer, make.writer.allocate(make.shape.vector)
-    writer.store(writer.constant(make.shape.vector, 0.0), slot)
+    writer, (slot,) = make.writer, make.zero_slots(1)
 
     def piece(at: Value) -> None:
         a, b = value(at)
@@ -66,9 +65,7 @@ def walk_function(shape: Shape, name: str, is_symmetric: bool) -> str:
     def columns(first: Value, width: int, together: int) -> None:
         places = [first + k * lanes for k in range(width)]
         along = [[make.vector(make.at(row, at)) for at in places] for row in (v, w)]
-        sums = [[writer.allocate(vectors) for _ in places] for _ in range(together)]
-        for slot in (s for several in sums for s in several):
-            writer.store(writer.constant(vectors, 0.0), slot)
+        sums = zeros(make, together, width)
 
         def some(begin: Value) -> None:
             for k, slots in enumerate(sums):
