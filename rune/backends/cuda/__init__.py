@@ -17,7 +17,7 @@ import ctypes
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ from rune.backends.shared.forks import Loaded
 from rune.backends.shared.join import Join
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.protocol import Executable
-from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns
+from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns, bytes_of
 from rune.backends.shared.sources import Sources, compile_sources
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
@@ -139,15 +139,14 @@ class CudaBackend(Sharing, QueuedBackend):
         # Kept for the life of the process: when pycuda's object dies, it releases the primary
         # context as if it owned it, which fails with a printed message.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
+        self._step_kernels: Program | None = None
+        self._marks: Marks | None = None
+        self._gate: Gate | None = None
+        self._conditions: Program | str | None = None
         with self.in_context:
             self.stream = driver.Stream()
             self.functions = functions()
         self.context_handle, self.stream_handle = int(self.context.handle), int(self.stream.handle)
-        self._step_kernels: Program | None = None
-        self._marks: Marks | None = None
-        self._gate: Gate | None = None
-        self._aside: Aside | None = None
-        self._conditions: Program | str | None = None
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
             target.name,
@@ -220,9 +219,8 @@ class CudaBackend(Sharing, QueuedBackend):
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if not array.size:
             return buffer, Join()
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with self.in_context:
-            join = self.aside.send(address(buffer.memory), data)
+            join = self.aside.send(address(buffer.memory), bytes_of(array))
 
         def joined() -> None:
             with self.in_context:
@@ -230,12 +228,10 @@ class CudaBackend(Sharing, QueuedBackend):
 
         return buffer, Join(joined, buffer.memory)
 
-    @property
+    @cached_property
     def aside(self) -> Aside:
         """The stream for copies to the device, created on first use."""
-        if self._aside is None:
-            self._aside = Aside(self.driver, self.stream, self.settle)
-        return self._aside
+        return Aside(self.driver, self.stream, self.settle)
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host through pinned memory."""
@@ -296,7 +292,7 @@ class CudaBackend(Sharing, QueuedBackend):
     def memory_stats(self) -> MemoryStats:
         """Counts of the pools so far."""
         with self.in_context:
-            aside = {} if self._aside is None else {"aside": self._aside.stats()}
+            aside = {"aside": self.aside.stats()} if "aside" in self.__dict__ else {}
             return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats(), **aside)
 
     def marker(self) -> Callable[[], bool]:

@@ -33,7 +33,7 @@ from rune.backends.shared.call_list import CallList
 from rune.backends.shared.callbacks import is_callback
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, Steps, all_concrete, run
 from rune.backends.shared.pool import Block
-from rune.backends.shared.queued import DeviceBuffer, Queue, QueuedExecutable, Turn, call_python
+from rune.backends.shared.queued import DeviceBuffer, Queue, QueuedExecutable, QueuedWalker, Turn
 from rune.backends.shared.sources import Sources
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.lowering.codegen.c.cuda import dialect_for
@@ -66,7 +66,7 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
-class Walker:
+class Walker(QueuedWalker["CudaExecutable"]):
     """Launches the kernels of one call, one by one. Only `read` and `fetch` wait for the device."""
 
     executable: CudaExecutable
@@ -78,12 +78,8 @@ class Walker:
         assert memory is not None
         return self.addresses[memory] + offset
 
-    def step(self, step: ConcreteStep) -> None:
-        """Launch a kernel, or call Python."""
-        if is_callback(step.step):
-            calling_back = self.executable.backend.turns.calling_back()
-            call_python(step.step, step.places, self.fetch, self.send, calling_back)
-            return
+    def enqueue(self, step: ConcreteStep) -> None:
+        """Launch a kernel."""
         for kernel in self.recording.recorder.kernels(step):
             self.executable.launch(kernel, self.recording)
 
@@ -91,10 +87,6 @@ class Walker:
         """Enqueue the store of an i32."""
         backend = self.executable.backend
         backend.driver.memset_d32_async(self.at(place), number, 1, backend.stream)
-
-    def read(self, place: Place) -> int:
-        """The number at a place, after waiting for all enqueued work."""
-        return int(self.fetch(place).view(place.type.dtype)[0])
 
     def fetch(self, place: Place) -> np.ndarray:
         """The bytes at a place, after waiting for all enqueued work."""

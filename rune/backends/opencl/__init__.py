@@ -33,7 +33,7 @@ from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.join import Join
 from rune.backends.shared.pool import Block, MemoryStats, Pool
-from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns
+from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns, bytes_of
 from rune.backends.shared.refusal import refusal
 from rune.backends.shared.sources import Sources, compile_sources
 from rune.backends.shared.timing import Meter
@@ -249,7 +249,6 @@ class OpenCLBackend(QueuedBackend):
         )
         self.arena = Arena(self.pool)
         self.staging = Staging(self, self.queue)
-        self._aside: Aside | None = None
         self.abandoned_events = Abandoned()
 
     # --- memory ------------------------------------------------------------------------------
@@ -271,7 +270,7 @@ class OpenCLBackend(QueuedBackend):
         Directly where nothing is pending for which the copy would have to wait.
         """
         # `marker` knows only of calls; this copy would also wait for a joined copy.
-        if self.marker()() and not (self._aside and self._aside.is_awaited):
+        if self.marker()() and not ("aside" in self.__dict__ and self.aside.is_awaited):
             self.cl.enqueue_copy(self.queue, block.handle, data, dst_offset=offset, is_blocking=True)
         else:
             self.staging.send(block, offset, data)
@@ -282,17 +281,15 @@ class OpenCLBackend(QueuedBackend):
         if not array.size:
             return buffer, Join()
         try:
-            wait = self.aside.send(buffer.memory, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            wait = self.aside.send(buffer.memory, bytes_of(array))
         except self.cl.MemoryError as error:
             raise self.pool.out_of_memory(array.nbytes) from error
         return buffer, Join(wait, buffer.memory)
 
-    @property
+    @functools.cached_property
     def aside(self) -> Aside:
         """The queue for copies to the device, created on first use."""
-        if self._aside is None:
-            self._aside = Aside(self)
-        return self._aside
+        return Aside(self)
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host. pyopencl's event keeps the host's memory alive."""
@@ -320,7 +317,7 @@ class OpenCLBackend(QueuedBackend):
 
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool so far, and of the pinned memory for copies."""
-        aside = {} if self._aside is None else {"aside": self._aside.stats()}
+        aside = {"aside": self.aside.stats()} if "aside" in self.__dict__ else {}
         return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats(), **aside)
 
     def marker(self) -> Callable[[], bool]:

@@ -27,7 +27,7 @@ from rune.backends.shared.callbacks import is_callback
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, all_concrete, evaluate, run
 from rune.backends.shared.parts import Box, boxes
 from rune.backends.shared.pool import Block
-from rune.backends.shared.queued import Queue, QueuedExecutable, call_python
+from rune.backends.shared.queued import Queue, QueuedExecutable, QueuedWalker
 from rune.backends.shared.sources import Sources, blocks_of
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.dims import Size
@@ -50,19 +50,15 @@ _UNKNOWN: Any = object()  # not None, which stands for plans without a script
 
 
 @dataclass(frozen=True, slots=True)
-class Walker:
+class Walker(QueuedWalker["OpenCLExecutable"]):
     """Enqueues the commands of one call step by step. Only `read` and `fetch` wait."""
 
     executable: OpenCLExecutable
     commands: _StepCommands
     memory: Mapping[Space, Sequence[Block]]
 
-    def step(self, step: ConcreteStep) -> None:
-        """Enqueue a kernel or copy, or call Python."""
-        if is_callback(step.step):
-            calling_back = self.executable.backend.turns.calling_back()
-            call_python(step.step, step.places, self.fetch, self.send, calling_back)
-            return
+    def enqueue(self, step: ConcreteStep) -> None:
+        """Enqueue a kernel or copy."""
         for commands in self.commands[id(step)]:
             # The argument was donated to this result: there is nothing to copy.
             if not commands.moves_in_place(self.memory):
@@ -72,10 +68,6 @@ class Walker:
         """Enqueue the store of an i32."""
         handle, executable = self.handle(place), self.executable
         executable.cl.enqueue_fill_buffer(executable.queue, handle, np.int32(number), place.offset, place.bytes)
-
-    def read(self, place: Place) -> int:
-        """The number at a place, after waiting for all enqueued work."""
-        return int(self.fetch(place).view(place.type.dtype)[0])
 
     def fetch(self, place: Place) -> np.ndarray:
         """The bytes at a place, after waiting for all enqueued work."""

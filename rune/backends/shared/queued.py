@@ -17,8 +17,16 @@ import numpy as np
 
 from rune import locks
 from rune.backends.shared import shortage
-from rune.backends.shared.callbacks import fill, function_of
-from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, size_bytes, static_shape
+from rune.backends.shared.callbacks import fill, function_of, is_callback
+from rune.backends.shared.executor import (
+    Concrete,
+    Concretes,
+    ConcreteStep,
+    Place,
+    result_buffers,
+    size_bytes,
+    static_shape,
+)
 from rune.backends.shared.pool import Block, Pool, Request
 from rune.backends.shared.protocol import Played
 from rune.backends.shared.work import Work, WorkStats
@@ -184,7 +192,7 @@ class QueuedBackend(ABC):
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         # Some drivers refuse copies of no bytes.
         if array.size:
-            self.send(buffer.memory, 0, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            self.send(buffer.memory, 0, bytes_of(array))
         return buffer
 
     def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
@@ -292,6 +300,11 @@ class QueuedExecutable(ABC, Generic[Q]):
         """
 
 
+def bytes_of(array: np.ndarray) -> np.ndarray:
+    """The elements of an array as u8, in their order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
 def _reuse(buffer: DeviceBuffer, type: ArrayType) -> DeviceBuffer:
     return DeviceBuffer(buffer.memory, type, static_shape(type))
 
@@ -302,6 +315,40 @@ def check_dtypes(plan: Plan, arguments: Sequence[Any]) -> None:
         if buffer.type.dtype != type_.dtype:
             misfit = f"argument {number} must be {type_}, not {buffer.type}"
             raise ArgumentError(f"{plan.name}: cannot run with this argument ({misfit})")
+
+
+E = TypeVar("E", bound=QueuedExecutable[Any])
+
+
+class QueuedWalker(ABC, Generic[E]):
+    """Walks the steps of one call on the host, which enqueues kernels and calls Python."""
+
+    __slots__ = ()
+    executable: E
+
+    def step(self, step: ConcreteStep) -> None:
+        """Enqueue a kernel or copy, or call Python."""
+        if is_callback(step.step):
+            calling_back = self.executable.backend.turns.calling_back()
+            call_python(step.step, step.places, self.fetch, self.send, calling_back)
+        else:
+            self.enqueue(step)
+
+    @abstractmethod
+    def enqueue(self, step: ConcreteStep) -> None:
+        """Enqueue a kernel or copy."""
+
+    def read(self, place: Place) -> int:
+        """The number at a place, after waiting for all enqueued work."""
+        return int(self.fetch(place).view(place.type.dtype)[0])
+
+    @abstractmethod
+    def fetch(self, place: Place) -> np.ndarray:
+        """The bytes at a place, after waiting for all enqueued work."""
+
+    @abstractmethod
+    def send(self, place: Place, host: np.ndarray) -> None:
+        """Write bytes to a place, after all enqueued work."""
 
 
 def call_python(

@@ -1,6 +1,6 @@
 """Counts the calls of compiled programs that a device was given, and those that have ended.
 
-Both totals only grow, and are equal when nothing is pending, also after an error. A call that ends
+Both totals only grow, and are equal when nothing is pending, even after an error. A call that ends
 before it returns is counted by `begin` and `end`. A call that is only enqueued is counted by
 `follow` alone, so that an interrupt never leaves half a count: `follow` takes a function that says
 whether the call has ended. Such a function calls the driver, so pending ones are asked only by

@@ -26,6 +26,7 @@ from rune.backends.shared.executor import size_bytes, static_shape
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.join import Join
 from rune.backends.shared.pool import MemoryStats
+from rune.backends.shared.queued import bytes_of
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work, WorkStats
 from rune.backends.vulkan.device import VulkanDevice
@@ -203,8 +204,7 @@ class VulkanBackend:
     def copy_in(self, array: np.ndarray) -> VulkanBuffer:
         """The array on the device; the host array may change after the return."""
         session, type = self.session(), ArrayType(array.shape, array.dtype)
-        host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        block = session.memory.upload(host, (type, "copy_in"))
+        block = session.memory.upload(bytes_of(array), (type, "copy_in"))
         # Reading the array back has to wait for this submission.
         writer = session.device.submissions
         return VulkanBuffer(block, type, array.shape, session, address_of(block), writer)
@@ -219,7 +219,7 @@ class VulkanBackend:
             return self.copy_in(array), Join()
         block = session.memory.pool.take(array.nbytes, (type, "copy_in"))
         try:
-            wait = session.aside.send(block, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            wait = session.aside.send(block, bytes_of(array))
         except Failure as failure:
             raise session.device.failure(failure.code, "copy an array") from failure
         return VulkanBuffer(block, type, array.shape, session, address_of(block)), Join(wait, block)

@@ -25,7 +25,7 @@ from rune.backends.shared.executor import Concrete, ConcreteStep, Place, evaluat
 from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.parts import parts
 from rune.backends.shared.pool import Block
-from rune.backends.shared.queued import QueuedExecutable, call_python
+from rune.backends.shared.queued import QueuedExecutable, QueuedWalker
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.backends.wgpu.queue import WgpuQueue
 from rune.backends.wgpu.script import KEPT, Commands, Cut, Move, Native, Script
@@ -175,7 +175,7 @@ class Encoder:
 
 
 @dataclass(frozen=True, slots=True)
-class Walker:
+class Walker(QueuedWalker["WgpuExecutable"]):
     """Encodes the steps of one call one by one. Only `read` and `fetch` wait."""
 
     executable: WgpuExecutable
@@ -187,17 +187,13 @@ class Walker:
         """The block in which a place lies."""
         return self.memory[place.space][0 if place.space is Space.ARENA else place.number]
 
-    def step(self, step: ConcreteStep) -> None:
-        """Encode a kernel or copy, or call Python."""
-        match step.step:
-            case Launch():
-                self.launch(step)
-            case Copy():
-                with deferred():
-                    self.copy(*step.places)
-            case Call() as call:
-                calling_back = self.executable.backend.turns.calling_back()
-                call_python(call, step.places, self.fetch, self.send, calling_back)
+    def enqueue(self, step: ConcreteStep) -> None:
+        """Encode a kernel or copy."""
+        if isinstance(step.step, Launch):
+            self.launch(step)
+        else:
+            with deferred():
+                self.copy(*step.places)
 
     def copy(self, target: Place, source: Place) -> None:
         """Encode a copy, unless the argument was donated to this result."""
@@ -265,10 +261,6 @@ class Walker:
         with deferred():
             numbers = self.executable.backend.numbers(number + 1)
             self.encoder.copy(self.block(place).handle, place.offset, numbers, 4 * number, 4)
-
-    def read(self, place: Place) -> int:
-        """The number at a place, after waiting for all encoded work."""
-        return int(self.fetch(place).view(place.type.dtype)[0])
 
     def fetch(self, place: Place) -> np.ndarray:
         """The bytes at a place, after waiting for all encoded work."""

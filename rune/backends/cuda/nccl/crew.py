@@ -26,7 +26,7 @@ from rune.backends.cuda.run import CudaExecutable, Walker
 from rune.backends.shared.callbacks import function_of, is_callback
 from rune.backends.shared.executor import ConcreteStep, Place, concrete_type, static_shape, walk
 from rune.backends.shared.protocol import Buffer, Executable
-from rune.backends.shared.queued import Turn
+from rune.backends.shared.queued import Turn, bytes_of
 from rune.core.types import ArrayType
 from rune.errors import CollectiveError
 from rune.lowering.host_calls import AsComplex
@@ -250,7 +250,7 @@ class Run:
         with member.part.backend.in_context:
             for place, result in zip(arrival.outputs, results, strict=True):
                 if place.bytes:
-                    member.walker.send(place, np.ascontiguousarray(result).reshape(-1).view(np.uint8))
+                    member.walker.send(place, bytes_of(result))
 
 
 def _arrival(call: CollectiveCall, step: ConcreteStep, member: Member) -> Arrival:
