@@ -66,11 +66,11 @@ class Discrete(Family):
 
     def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The probability of at most k."""
-        return self._cumulative("cdf", self.lower, self.upper, 0.0, 1.0, k, args, kwargs)
+        return self._cumulative("cdf", k, args, kwargs)
 
     def sf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The probability of more than k."""
-        return self._cumulative("sf", self.upper, self.lower, 1.0, 0.0, k, args, kwargs)
+        return self._cumulative("sf", k, args, kwargs)
 
     def logcdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The logarithm of cdf."""
@@ -82,19 +82,19 @@ class Discrete(Family):
 
     def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The smallest k with cdf(k) >= q; one below the support for q = 0, NaN outside [0, 1]."""
-        return self._quantile("ppf", False, q, args, kwargs)
+        return self._quantile("ppf", q, args, kwargs)
 
     def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The smallest k with sf(k) <= q; one below the support for q = 1, NaN outside [0, 1]."""
-        return self._quantile("isf", True, q, args, kwargs)
+        return self._quantile("isf", q, args, kwargs)
 
-    def _quantile(self, quantity: str, is_upper: bool, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
+    def _quantile(self, quantity: str, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         operands, dtype = widened(f"stats.{self.name}", [q, *values])
         level, *shapes, loc = (ops.stop_gradient(v) for v in operands)
         good = self.valid(*shapes) & (level >= 0) & (level <= 1)
         low, high = (rnp.full_like(level, 0.0) + end for end in self.bounds(*shapes))
-        complement = 1.0 - level
+        complement, is_upper = 1.0 - level, quantity == "isf"
         below, above = (complement, level) if is_upper else (level, complement)
 
         def is_enough(k: Array) -> Array:
@@ -152,17 +152,9 @@ class Discrete(Family):
         bad = rnp.isnan(k) | ~self.valid(*shapes)
         return rnp.where(inside & ~bad, k, low), shapes, dtype, inside, bad
 
-    def _cumulative(
-        self,
-        quantity: str,
-        share: Function | None,
-        other: Function | None,
-        below: float,
-        above: float,
-        k: ArrayLike,
-        args: Sequence[ArrayLike],
-        kwargs: dict,
-    ) -> Array:
+    def _cumulative(self, quantity: str, k: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
+        functions, ends = (self.lower, self.upper), (0.0, 1.0)
+        (share, other), (below, above) = (functions, ends) if quantity == "cdf" else (functions[::-1], ends[::-1])
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
         k = rnp.floor(k - loc)

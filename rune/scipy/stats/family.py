@@ -214,11 +214,11 @@ class Continuous(Family):
 
     def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The inverse of cdf; NaN outside [0, 1]."""
-        return self._inverse("ppf", self.quantile, self.upper_quantile, False, q, args, kwargs)
+        return self._inverse("ppf", q, args, kwargs)
 
     def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The inverse of sf; NaN outside [0, 1]."""
-        return self._inverse("isf", self.upper_quantile, self.quantile, True, q, args, kwargs)
+        return self._inverse("isf", q, args, kwargs)
 
     # --- how ----------------------------------------------------------------------------------
 
@@ -260,22 +260,13 @@ class Continuous(Family):
             return 1.0 - self._lower(p)
         return self.upper(p.y, *p.shapes)
 
-    def _inverse(
-        self,
-        quantity: str,
-        inverse: Function | None,
-        other: Function | None,
-        is_upper: bool,
-        q: ArrayLike,
-        args: Sequence[ArrayLike],
-        kwargs: dict,
-    ) -> Array:
+    def _inverse(self, quantity: str, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         (q, *shapes, loc, scale), dtype = self._widened([q], args, kwargs)
         is_inside = (q > 0) & (q < 1)
         safe = rnp.where(is_inside, q, 0.5)
+        functions, ends = (self.quantile, self.upper_quantile), self.bounds(*shapes)
+        (inverse, other), (first, last) = (functions, ends) if quantity == "ppf" else (functions[::-1], ends[::-1])
         inner = inverse(safe, *shapes) if inverse else known(self.name, quantity, other)(1.0 - safe, *shapes)
-        low, high = self.bounds(*shapes)
-        first, last = (high, low) if is_upper else (low, high)
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))
         out = loc + scale * rnp.where(is_inside, inner, edge)
         good = (scale > 0) & self.valid(*shapes) & (q >= 0) & (q <= 1)

@@ -47,7 +47,7 @@ norm = Continuous(
 
 
 def log_of_one_and_square(y: Array) -> Array:
-    """log(1 + y²), also for numbers whose square overflows."""
+    """log(1 + y²), even for numbers whose square overflows."""
     size = rnp.abs(y)
     is_far = size > 1e9
     near = rnp.log1p(rnp.square(rnp.where(is_far, 1.0, y)))
@@ -125,7 +125,7 @@ logistic = Continuous(
 
 
 def _log_of_rare(y: Array) -> Array:
-    """log(1 - exp(-exp(-y))), also where exp(-y) is negligible beside 1, or underflows."""
+    """log(1 - exp(-exp(-y))), even where exp(-y) is negligible beside 1, or underflows."""
     is_far = y > 17.0
     near = rnp.log(-rnp.expm1(-rnp.exp(-rnp.where(is_far, 0.0, y))))
     return rnp.where(is_far, -y - 0.5 * rnp.exp(-y), near)
