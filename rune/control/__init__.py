@@ -22,18 +22,5 @@ from rune.control.text import parse_program
 from rune.control.while_loop.checkpoints import Checkpoints, GrowingResiduals
 from rune.control.while_loop.while_loop import fori_loop, while_loop
 
-__all__ = [
-    "Checkpoints",
-    "GrowingResiduals",
-    "associative_scan",
-    "cond",
-    "custom_linear_solve",
-    "custom_root",
-    "fori_loop",
-    "map",
-    "parse_program",
-    "scan",
-    "sequential_vmap",
-    "switch",
-    "while_loop",
-]
+__all__ = ["Checkpoints", "GrowingResiduals", "associative_scan", "cond", "custom_linear_solve", "custom_root"]
+__all__ += ["fori_loop", "map", "parse_program", "scan", "sequential_vmap", "switch", "while_loop"]

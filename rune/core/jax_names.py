@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
+from rune.core.values import Params
 from rune.errors import ArgumentError, Frame
 from rune.records import dataclass
 
 Effects = frozenset["Effect"]
-Params = Mapping[str, Any]
 
 if TYPE_CHECKING:
     from rune.core.interpreter import Interpreter

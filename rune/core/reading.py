@@ -12,18 +12,8 @@ from types import TracebackType
 
 from rune.errors import CheckError, RuneError
 
-_DAMAGE = (
-    RuneError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    StopIteration,
-    TypeError,
-    ValueError,
-)
+_WRONG_VALUES = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
+_DAMAGE = (RuneError, AssertionError, MemoryError, RecursionError, *_WRONG_VALUES)
 
 
 def next_line(lines: Iterator[str]) -> str:

@@ -6,7 +6,7 @@ numbers of Python, whose type is weak. `rune.ops.promote` makes values of operan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -36,4 +36,5 @@ class SupportsArray(Protocol):
 Value: TypeAlias = Typed | np.ndarray | np.generic | bool | int | float | complex
 Operand: TypeAlias = Value | SupportsArray | Dim
 Values: TypeAlias = Sequence[Value | None]  # None: unknown, or a cotangent of zero
+Params: TypeAlias = Mapping[str, Any]  # of an equation, by name
 V = TypeVar("V", bound=Operand)  # of functions that may return their argument

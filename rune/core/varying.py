@@ -12,14 +12,13 @@ Source: https://docs.jax.dev/en/latest/notebooks/shard_map.html, "vma types"
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rune.core.axes import is_typed, names_of
 from rune.core.primitive import Primitive
 from rune.core.types import NONE, ArrayType, Axes
+from rune.core.values import Params
 
-Params = Mapping[str, Any]
 Variation = tuple[Params, Sequence[Axes]]
 
 

@@ -30,12 +30,12 @@ from rune.ops.matrix_helpers import (
     lower_triangle,
     matmul,
     number,
-    part,
     require_matrices,
     require_square,
     swapped,
     upper_triangle,
 )
+from rune.ops.movement import part
 from rune.typing import ArrayLike
 
 
@@ -340,27 +340,9 @@ def symmetric_product(
     return ops.add(lower_triangle(product), swapped(below))
 
 
-__all__ = [
-    "SvdAlgorithm",
-    "cholesky",
-    "cholesky_update",
-    "eig",
-    "eigh",
-    "geqrf",
-    "hessenberg",
-    "householder_product",
-    "lu",
-    "lu_pivots_to_permutation",
-    "ormqr",
-    "qdwh",
-    "qr",
-    "schur",
-    "svd",
-    "symmetric_product",
-    "triangular_solve",
-    "tridiagonal",
-    "tridiagonal_solve",
-]
+__all__ = ["SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh", "geqrf", "hessenberg"]
+__all__ += ["householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qdwh", "qr", "schur", "svd"]
+__all__ += ["symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve"]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

@@ -18,7 +18,8 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import value
 from rune.ops.complex_numbers import real_dtype
-from rune.ops.matrix_helpers import adjoint, eye, full, matmul, number, part, require_square
+from rune.ops.matrix_helpers import adjoint, eye, full, matmul, number, require_square
+from rune.ops.movement import part
 from rune.ops.statistics import squared_length
 from rune.typing import ArrayLike
 

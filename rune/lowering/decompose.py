@@ -26,7 +26,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var, in_scope, map_programs
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.errors import HostFallbackWarning, MissingRule, user_frame
 from rune.lowering.host_calls import host_call, write_collective, write_constant, write_host_call, write_library_call
 from rune.lowering.joins import MOST, join_many
@@ -74,7 +74,7 @@ class _Decompose(Stage):
         """The stage for the programs of loops and branches."""
         return _Decompose(self, self.device, self.routines, self.scatters, self.expansions)
 
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
         """Write, expand, or inline."""
         if isinstance(primitive.lower, Host):
             return write_host_call(args, **params)
@@ -123,7 +123,7 @@ class _Decompose(Stage):
         return is_short and all(all(map(self.is_written, p.equations)) for p in subprograms(equation))
 
     def routine(
-        self, routine: Routine | ByRoutine, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
+        self, routine: Routine | ByRoutine, primitive: Primitive, args: Sequence[Value], params: Params
     ) -> object:
         """The routine, or the expansion by a routine, if it applies; else the plain expansion."""
         expand = self.expansions.get(primitive, primitive.expand)
@@ -134,13 +134,11 @@ class _Decompose(Stage):
         assert expand is not None
         return expand(*args, **params)
 
-    def has(self, routine: Routine | ByRoutine, types: Iterable[ArrayType], params: Mapping[str, object]) -> bool:
+    def has(self, routine: Routine | ByRoutine, types: Iterable[ArrayType], params: Params) -> bool:
         """Whether the device has a routine, and it pays."""
         return routine.name in self.routines and routine.pays(*types, **params)
 
-    def library(
-        self, library: Library, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
-    ) -> Any:
+    def library(self, library: Library, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
         """A kernel in the device's language, or NumPy's routine if it pays, or the expansion."""
         for source in library.sources:
             if source.routine in self.routines:

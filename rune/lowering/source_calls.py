@@ -9,21 +9,19 @@ Such a kernel is never fused: its operands and results are complete arrays in me
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeGuard
 
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.source import Bound, Source, bind_source
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.lowering.plan import Call, Step
 
 source_call = Primitive("source_call", "source", lambda *_types, results, **_: tuple(results), multiple_results=True)
 
 
-def write_source_call(
-    source: Source, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
-) -> object:
+def write_source_call(source: Source, primitive: Primitive, args: Sequence[Value], params: Params) -> object:
     """Bind the kernel in place of the primitive.
 
     Errors: ArgumentError if the launch is not valid.

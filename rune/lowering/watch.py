@@ -15,7 +15,7 @@ NaN, or an infinity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Program, map_programs
 from rune.core.staging import Stage, trace_program
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.dims import Size, product
 from rune.errors import Frame, user_frame
 from rune.lowering.decompose import decompose
@@ -104,7 +104,7 @@ class _Watch(Stage):
         self.site: Value = np.int32(0)
         self.offence: Value = np.int32(0)
 
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
         """The equation, or one with watched programs, and those that check operands or result."""
         if primitive is loop:
             return self.loop(args, params)
@@ -123,7 +123,7 @@ class _Watch(Stage):
 
     # --- programs within ----------------------------------------------------------------------
 
-    def loop(self, args: Sequence[Value], params: Mapping[str, Any]) -> list[Value]:
+    def loop(self, args: Sequence[Value], params: Params) -> list[Value]:
         """A loop with further carries: the outcome of its condition, if it has one, and the state.
 
         Its steps evaluate the condition of the next step, so that they watch it.
@@ -159,7 +159,7 @@ class _Watch(Stage):
         """Whether a loop goes on, watched."""
         return eval_program(condition, operands[: len(condition.inputs)])
 
-    def branch(self, args: Sequence[Value], params: Mapping[str, object]) -> list[Value]:
+    def branch(self, args: Sequence[Value], params: Params) -> list[Value]:
         """A branch whose last operands and results are the state."""
 
         def watched_branch(program: Program) -> Program:
@@ -239,9 +239,7 @@ def _plain(types: Sequence[ArrayType], name: str, run: Callable[[Sequence[Value]
     return _staged(Modes(), [], types, name, lambda _, inputs: run(inputs))
 
 
-def _starts(
-    primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]
-) -> Iterator[tuple[int, Value, Size]]:
+def _starts(primitive: Primitive, args: Sequence[Value], params: Params) -> Iterator[tuple[int, Value, Size]]:
     """(axis, first index, its greatest value) of windows whose indices have no mode."""
     if primitive in (dynamic_slice, dynamic_update_slice):
         operand, first_start = type_of(args[0]), len(args) - type_of(args[0]).ndim

@@ -33,10 +33,10 @@ from rune.numpy.creation import array, ones
 from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
 from rune.numpy.positions import nonzero
-from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_values import modulo, signed
+from rune.ops.movement import part
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
 from rune.transforms.compile.tiers import tiered
@@ -99,8 +99,8 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
         mask[deleted_places] = False
         return take(x, np.flatnonzero(mask).astype(np.int32), at)
     bounds = [-1, *deleted_places.tolist(), size]
-    parts = [cut_out(x, at, a + 1, b) for a, b in pairwise(bounds) if b > a + 1]
-    return ops.concatenate(*parts, axis=at) if parts else cut_out(x, at, 0, 0)
+    parts = [part(x, at, a + 1, b) for a, b in pairwise(bounds) if b > a + 1]
+    return ops.concatenate(*parts, axis=at) if parts else part(x, at, 0, 0)
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
@@ -127,7 +127,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         new = broadcast_to("insert", new_values, _with_size(type_of(x).shape, at, len(places)))
     if len(places) and (places == places[0]).all():
         place = int(places[0])
-        sides = cut_out(x, at, 0, place), cut_out(x, at, place, size)
+        sides = part(x, at, 0, place), part(x, at, place, size)
         return ops.concatenate(sides[0], c.astype(new, type_of(x).dtype), sides[1], axis=at)
     # Old slice i comes after all new slices whose position is i or less.
     order = np.argsort(np.concatenate([places, np.arange(size)]), kind="stable").astype(np.int32)
@@ -172,7 +172,7 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
         return ops.broadcast(constant(0, x), shape=shape, axes=())
     if isinstance(total, int) and isinstance(count, int) and total <= SLICES * count:
         copies, remainder = divmod(total, count)
-        parts = [x] * copies + ([cut_out(x, 0, 0, remainder)] if remainder else [])
+        parts = [x] * copies + ([part(x, 0, 0, remainder)] if remainder else [])
         return c.reshape(ops.concatenate(*parts, axis=0), shape)
     number = ops.iota(shape=(total,), axis=0, dtype=dtypes.i32)
     return c.reshape(take(x, c.remainder(number, size_value(count, dtypes.i32)), 0), shape)
@@ -314,7 +314,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
     if length > count:
         if not isinstance(flat, Tracer) and np.asarray(flat)[count:].any():
             raise AxisError(f"extract: cannot take elements beyond {type_of(elements)} ({type_of(flat)} holds there)")
-        flat = cut_out(value("extract", flat), 0, 0, count)
+        flat = part(value("extract", flat), 0, 0, count)
     return compress(flat, elements, size=size, fill_value=fill_value)
 
 

@@ -15,8 +15,9 @@ from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
 from rune.numpy.arguments import laid_out, members, rank, refuse, static_int, static_sizes, together, value
 from rune.numpy.operands import operands_alone
-from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
+from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d
 from rune.ops import conventions as c
+from rune.ops.movement import part
 from rune.ops.ordering import searchsorted
 from rune.ops.promote import broadcast_to
 from rune.ops.statistics import cumsum
@@ -100,7 +101,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     x = value("unstack", x)
     at = c.normalised_axis("unstack", axis, type_of(x))
     count = static_int("unstack", "a size", type_of(x).shape[at])
-    return tuple(c.squeeze(cut_out(x, at, i, i + 1), at) for i in range(count))
+    return tuple(c.squeeze(part(x, at, i, i + 1), at) for i in range(count))
 
 
 def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: DTypeLike | None) -> Array:
@@ -211,7 +212,7 @@ def _split(name: str, x: ArrayLike, sections: ArrayLike, axis: int, *, even: boo
     x = value(name, x)
     at = c.normalised_axis(name, axis, type_of(x))
     cuts = _cuts(x, at, sections, name, even=even)
-    return [cut_out(x, at, low, maximum(low, high)) for low, high in pairwise(cuts)]
+    return [part(x, at, low, maximum(low, high)) for low, high in pairwise(cuts)]
 
 
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
@@ -322,7 +323,7 @@ def repeat(
         return laid_out(repeated(x, counts[0], at), out_sharding)
     if len(counts) != type_of(x).shape[at]:
         raise ShapeError(f"repeat: cannot repeat {type_of(x)} {len(counts)} times along axis {at}")
-    parts = [repeated(cut_out(x, at, i, i + 1), n, at) for i, n in enumerate(counts)]
+    parts = [repeated(part(x, at, i, i + 1), n, at) for i, n in enumerate(counts)]
     return laid_out(_joined("repeat", parts, at, None) if parts else x, out_sharding)
 
 

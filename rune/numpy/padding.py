@@ -25,9 +25,9 @@ from rune.numpy.order_statistics import median
 from rune.numpy.reductions import max as amax
 from rune.numpy.reductions import min as amin
 from rune.numpy.sequences import linspace
-from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops import promote
+from rune.ops.movement import part
 from rune.records import dataclass
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
@@ -214,7 +214,7 @@ def _odd(x: ArrayLike, extension: ArrayLike, place: _Place, mode: str) -> Any:
     dtype = type_of(x).dtype
     number = dtypes.i32 if dtype == dtypes.bool_ else dtype
     extension, x = c.astype(extension, number), c.astype(x, number)
-    first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)
+    first, last = part(x, axis, 0, 1), part(x, axis, size - 1, size)
     numbers = (n.astype(number) for n in (1 - 2 * is_reversed, 2 * is_reversed, shift))
     signs, flips, shifts = (as_array(n, number) for n in numbers)
     return c.astype(extension * signs + last * flips + (last - first) * shifts, dtype)
@@ -231,7 +231,7 @@ def _joined(x: ArrayLike, place: _Place, end: Callable[[Any, _Place, int], Any])
 def _ramp(x: ArrayLike, place: _Place, side: int) -> Array:
     axis, size = place.axis, type_of(x).shape[place.axis]
     start = 0 if side == 0 else size - 1
-    edge = cut_out(x, axis, start, start + 1)
+    edge = part(x, axis, start, start + 1)
     width, dtype = (place.low, place.high)[side], type_of(x).dtype
     number = place.options[side]
     end = promote.as_type(0 if number is None else number, dtype, False, "pad")
@@ -262,7 +262,7 @@ def _statistic(reduce: Callable[..., Array]) -> Callable[[Array, _Place, int], A
         count = size if place.options[side] is None else place.options[side]
         count = count if isinstance(size, Dim) else min(count, size)
         start = 0 if side == 0 else size - count
-        statistic = reduce(cut_out(x, axis, start, start + count), axis=axis, keepdims=True)
+        statistic = reduce(part(x, axis, start, start + count), axis=axis, keepdims=True)
         if type_of(x).dtype in dtypes.INTEGER:
             statistic = c.round(statistic)
         return repeated(c.astype(statistic, type_of(x).dtype), (place.low, place.high)[side], axis)
@@ -274,7 +274,7 @@ def _pad_once(x: ArrayLike, axis: int, low: Size, high: Size, mode: str) -> Arra
     """For symbolic sizes: the padding must come from the array without repeating it."""
     size = type_of(x).shape[axis]
     if mode == "edge":
-        first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)
+        first, last = part(x, axis, 0, 1), part(x, axis, size - 1, size)
         return ops.concatenate(repeated(first, low, axis), x, repeated(last, high, axis), axis=axis)
     inner = 1 if mode == "reflect" else 0  # the edge itself is not repeated
     if not (at_most(low + inner, size) and at_most(high + inner, size)):
@@ -285,10 +285,10 @@ def _pad_once(x: ArrayLike, axis: int, low: Size, high: Size, mode: str) -> Arra
             (low if at_most(high, low) else high, "<=", size - inner),
         )
     if mode == "wrap":
-        before, after = cut_out(x, axis, size - low, size), cut_out(x, axis, 0, high)
+        before, after = part(x, axis, size - low, size), part(x, axis, 0, high)
     else:
         before, after = (
-            ops.reverse(cut_out(x, axis, start, start + width), axes=(axis,))
+            ops.reverse(part(x, axis, start, start + width), axes=(axis,))
             for start, width in ((inner, low), (size - inner - high, high))
         )
     return ops.concatenate(before, x, after, axis=axis)
@@ -326,7 +326,7 @@ def _runs(source: np.ndarray) -> list[tuple[int, int, int]]:
 def _run(x: ArrayLike, axis: int, run: tuple[int, int, int]) -> Array:
     first, step, count = run
     if step == 0:
-        return repeated(cut_out(x, axis, first, first + 1), count, axis)
+        return repeated(part(x, axis, first, first + 1), count, axis)
     if step == 1 or count == 1:
-        return cut_out(x, axis, first, first + count)
-    return ops.reverse(cut_out(x, axis, first - count + 1, first + 1), axes=(axis,))
+        return part(x, axis, first, first + count)
+    return ops.reverse(part(x, axis, first - count + 1, first + 1), axes=(axis,))

@@ -21,6 +21,7 @@ from rune.ops import conventions as c
 from rune.ops import extrema
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
+from rune.ops.movement import part
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, unrounded
 from rune.ops.scalars import order_limits
 from rune.transforms.compile.tiers import tiered
@@ -467,16 +468,7 @@ def _difference(x: ArrayLike, axis: int) -> Any:
     shape = type_of(x).shape
     if shape[axis] == 0:
         return x
-    unit_strides = (1,) * len(shape)
-    late, early = (
-        ops.slice_(
-            x,
-            start=tuple(shift if i == axis else 0 for i in range(len(shape))),
-            limit=tuple(d - 1 + shift if i == axis else d for i, d in enumerate(shape)),
-            stride=unit_strides,
-        )
-        for shift in (1, 0)
-    )
+    late, early = part(x, axis, 1, shape[axis]), part(x, axis, 0, shape[axis] - 1)
     return (ops.ne if type_of(x).dtype == dtypes.bool_ else ops.sub)(late, early)
 
 

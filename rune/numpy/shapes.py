@@ -15,6 +15,7 @@ from rune.numpy.arguments import laid_out, rank, refuse, shape_of, static_int, s
 from rune.ops import conventions as c
 from rune.ops import promote
 from rune.ops.family import size_value
+from rune.ops.movement import part
 from rune.ops.promote import constant
 from rune.ops.scalars import int_bounds
 from rune.sharding.shardings import Sharding
@@ -430,7 +431,7 @@ def _rolled(x: Array | ArrayLike, by: int, axis: int) -> Any:
     cut = -by % size
     if cut == 0:
         return x
-    return ops.concatenate(cut_out(x, axis, cut, size), cut_out(x, axis, 0, cut), axis=axis)
+    return ops.concatenate(part(x, axis, cut, size), part(x, axis, 0, cut), axis=axis)
 
 
 def _shift_value(by: Size) -> Value:
@@ -452,14 +453,3 @@ def _rolled_by_traced(x: ArrayLike, by: ArrayLike | Value, axis: int) -> ArrayLi
     start = c.remainder(ops.neg(ops.cast(by, dtype)), size_value(shape[axis], dtype))
     starts = [start if i == axis else constant(0, start) for i in range(len(shape))]
     return ops.dynamic_slice(ops.concatenate(x, x, axis=axis), *starts, sizes=shape)
-
-
-def cut_out(x: ArrayLike, axis: int, start: ArrayLike, limit: ArrayLike) -> Array:
-    """x[start:limit] along an axis."""
-    shape = type_of(x).shape
-    return ops.slice_(
-        x,
-        start=tuple(start if i == axis else 0 for i in range(len(shape))),
-        limit=tuple(limit if i == axis else d for i, d in enumerate(shape)),
-        stride=(1,) * len(shape),
-    )

@@ -235,16 +235,6 @@ def off_diagonal(a: Value) -> Array:
 # --- windows ----------------------------------------------------------------------------------
 
 
-def part(a: Value, axis: int, start: Size, limit: Size, stride: int = 1) -> Array:
-    """The elements start to limit of one axis, every `stride`th; both are sizes."""
-    shape = type_of(a).shape
-    axis %= len(shape)
-    low = tuple(start if i == axis else 0 for i in range(len(shape)))
-    high = tuple(limit if i == axis else d for i, d in enumerate(shape))
-    steps = tuple(stride if i == axis else 1 for i in range(len(shape)))
-    return slice_(a, start=low, limit=high, stride=steps)
-
-
 def corner(a: V, m: Size, n: Size) -> V:
     """The first m rows and n columns."""
     *lead, p, q = type_of(a).shape

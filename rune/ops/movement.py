@@ -316,15 +316,22 @@ def _concatenate_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y:
 
 
 def _concatenate_transpose(ct: Value, linear: Batched, *inputs: Any, axis: int) -> list[Array | None]:
-    shape, cotangents, start = type_of(ct).shape, [], 0
+    cotangents, start = [], 0
     for is_linear, x in zip(linear, inputs, strict=True):
         size = type_of(x).shape[axis] if not is_linear else x.shape[axis]
-        low = tuple(start if i == axis else 0 for i in range(len(shape)))
-        limit = tuple(start + size if i == axis else d for i, d in enumerate(shape))
-        part = slice_(ct, start=low, limit=limit, stride=(1,) * len(shape)) if is_linear else None
-        cotangents.append(part)
+        cotangents.append(part(ct, axis, start, start + size) if is_linear else None)
         start = start + size
     return cotangents
+
+
+def part(a: Operand, axis: int, start: Size, limit: Size, stride: int = 1) -> Array:
+    """The elements start to limit of one axis, every `stride`th; both are sizes."""
+    shape = type_of(a).shape
+    axis %= len(shape)
+    low = tuple(start if i == axis else 0 for i in range(len(shape)))
+    high = tuple(limit if i == axis else d for i, d in enumerate(shape))
+    steps = tuple(stride if i == axis else 1 for i in range(len(shape)))
+    return slice_(a, start=low, limit=high, stride=steps)
 
 
 def spread_batches(batched: Batched, size: Size, args: Sequence[Value]) -> list[Value]:

@@ -14,7 +14,7 @@ loop that may not end runs only if some lane selected it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, SupportsInt
@@ -46,8 +46,8 @@ from rune.core.program import Atom, Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Axes, same_layout
-from rune.core.values import Value
-from rune.core.varying import Params, Variation
+from rune.core.values import Params, Value
+from rune.core.varying import Variation
 from rune.dims import Size
 from rune.ops import convert, eq, le, max, min, reduce_or, select
 from rune.ops.branch import branch_calls, cond_as_branch
@@ -107,7 +107,7 @@ def _jvp_branches(branches: Branches, nonzero: Flags) -> tuple[Branches, Flags]:
     return tuple(jvp_program(b, nonzero, nonzero_results)[0] for b in branches), nonzero_results
 
 
-def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Params) -> Any:
     # The number of the branch is an integer and has no tangent.
     branches: Branches = params["branches"]
     rewritten, nonzero_results = _jvp_branches(branches, nonzero_flags(tangents[1:]))
@@ -189,9 +189,7 @@ def _split_branches(branches: Branches, unknown: Flags) -> _Split:
     return _Split(tuple(known_branches), tuple(unknown_branches), tuple(passed_operands), known_outputs)
 
 
-def _partial(
-    interpreter: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Value]:
+def _partial(interpreter: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Value]:
     number, *operands = args
     if unknown[0]:  # which branch runs is not known, so nothing can run
         return interpreter.write(cond, args, params)

@@ -11,7 +11,7 @@ Source: Blondel et al. 2022, Efficient and Modular Implicit Differentiation, arX
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import tree
@@ -24,7 +24,7 @@ from rune.core.lists import nonzero_flags, nonzeros, parts, scatter
 from rune.core.program import Program, map_programs
 from rune.core.sizes import match_sizes, type_with_sizes
 from rune.core.types import ArrayType, Axes, same_layout
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.core.varying import Variation
 from rune.dims import Size
 from rune.errors import TransformError
@@ -38,8 +38,6 @@ from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.programs.interned import interned
 from rune.transforms.programs.variation import axes_of, typed
-
-Params = Mapping[str, Any]
 
 
 def custom_linear_solve(

@@ -14,9 +14,10 @@ from rune import tree
 from rune.core.interpreter import type_of
 from rune.core.values import Value
 from rune.errors import ArgumentError, AxisError, TransformError
-from rune.ops import concatenate, reshape, slice_
+from rune.ops import concatenate, reshape
 from rune.ops import reverse as reversed_axes
 from rune.ops.conventions import normalised_axis
+from rune.ops.movement import part
 from rune.transforms.arguments import array_leaves, key_path, require_callable
 from rune.transforms.tree_difference import structure_text
 
@@ -104,7 +105,7 @@ def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequ
         return x
 
     def cut(xs: Leaves, start: int, limit: int, step: int = 1) -> list[Value]:
-        return [_slice(v, a, start, limit, step) for v, a in zip(xs, axes)]
+        return [part(v, a, start, limit, step) for v, a in zip(xs, axes)]
 
     pairs = combine(cut(x, 0, n - n % 2, 2), cut(x, 1, n, 2))
     odd = _prefixes(combine, pairs, axes)  # the prefixes that end at 1, 3, 5, ...
@@ -115,23 +116,13 @@ def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequ
     return [_interleaved(e, o, a, n) for e, o, a in zip(even, odd, axes)]
 
 
-def _slice(x: object, axis: int, start: int, limit: int, step: int) -> Any:
-    shape = type_of(x).shape
-    return slice_(
-        x,
-        start=tuple(start if i == axis else 0 for i in range(len(shape))),
-        limit=tuple(limit if i == axis else d for i, d in enumerate(shape)),
-        stride=tuple(step if i == axis else 1 for i in range(len(shape))),
-    )
-
-
-def _interleaved(even: object, odd: object, axis: int, count: int) -> Any:
+def _interleaved(even: Value, odd: Value, axis: int, count: int) -> Any:
     """even[0], odd[0], even[1], odd[1], …: `count` slices."""
     shape = type_of(even).shape
     if type_of(odd).shape[axis] < shape[axis]:
         # Pairs need as many odd slices as even ones; the last slice below cuts this one off again.
-        odd = concatenate(odd, _slice(even, axis, 0, 1, 1), axis=axis)
+        odd = concatenate(odd, part(even, axis, 0, 1), axis=axis)
     pair = (*shape[: axis + 1], 1, *shape[axis + 1 :])
     pairs = concatenate(reshape(even, shape=pair), reshape(odd, shape=pair), axis=axis + 1)
     slices = reshape(pairs, shape=(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
-    return _slice(slices, axis, 0, count, 1)
+    return part(slices, axis, 0, count)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from rune import dims
 from rune.array import Array
@@ -81,62 +82,72 @@ def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
     return Deferred(replace(small, inputs=inputs), products, len(factors))
 
 
+class _Factors(NamedTuple):
+    """The factors of a product, its dimension numbers, and the permutations after it."""
+
+    lhs: Var
+    rhs: Var
+    numbers: Numbers
+    permutations: tuple[tuple[int, ...], ...]
+
+
 @dataclass(slots=True)
 class _Rows:
     """The rows that products may read: those of the body, and the factors collected so far."""
 
     rows: list[Var]
     consts: set[Var]
-    made_by: Mapping[Var, Equation]
+    producers: Mapping[Var, Equation]
 
     def products(self, total: Var, outcome: Atom) -> tuple[Product, ...] | None:
         """The products that are added to `total`; None if it is changed in any other way."""
-        factors, pending, occurrences = [], [outcome], 0
+        factors: list[_Factors] = []
+        pending, occurrences = [outcome], 0
         while pending:
             atom = pending.pop()
             if atom is total:
                 occurrences += 1
                 continue
-            equation = self.made_by.get(atom) if isinstance(atom, Var) else None
+            equation = self.producers.get(atom) if isinstance(atom, Var) else None
             if equation is None:
                 return None
             # Sums of sums are taken apart; an add that broadcasts is not one of them.
             if equation.primitive is add and equation.operands[0].type == equation.operands[1].type:
                 pending += equation.operands
+            elif (product := self._factors(equation)) is not None:
+                factors.append(product)
             else:
-                factors.append(self._factors(equation))
+                return None
         # The total must be a summand exactly once: without it the step replaces the total, and
         # with it twice doubles it.
-        if occurrences != 1 or None in factors or not self._are_smaller(factors, total):
+        if occurrences != 1 or not self._are_smaller(factors, total):
             return None
-        return tuple(self._numbered(f) for f in factors if f is not None)
+        return tuple(map(self._numbered, factors))
 
-    def _factors(self, equation: Equation) -> tuple[Var, Var, Numbers, tuple] | None:
-        """The factors of a product, its dimension numbers, and the permutations after it."""
+    def _factors(self, equation: Equation) -> _Factors | None:
+        """The factors, unless it is no product, or one with a const."""
         permutations: list[tuple[int, ...]] = []
         # The transpose of a product with respect to its second factor is a product, transposed.
         while equation.primitive is transpose:
             permutations.insert(0, equation.params["permutation"])
             (atom,) = equation.operands
-            if not isinstance(atom, Var) or atom not in self.made_by:
+            if not isinstance(atom, Var) or atom not in self.producers:
                 return None
-            equation = self.made_by[atom]
+            equation = self.producers[atom]
         lhs, rhs = equation.operands[0], equation.operands[-1]
-        if equation.primitive is not dot_general:
-            return None
-        if not (isinstance(lhs, Var) and isinstance(rhs, Var)):
+        if equation.primitive is not dot_general or not (isinstance(lhs, Var) and isinstance(rhs, Var)):
             return None
         if lhs in self.consts or rhs in self.consts:  # a const of the loop has no rows
             return None
-        return lhs, rhs, equation.params["dimension_numbers"], tuple(permutations)
+        return _Factors(lhs, rhs, equation.params["dimension_numbers"], tuple(permutations))
 
-    def _are_smaller(self, factors: Sequence[tuple[Var, Var, Numbers, tuple]], total: Var) -> bool:
+    def _are_smaller(self, factors: Sequence[_Factors], total: Var) -> bool:
         # With a symbolic size the comparison may be undecided; then the sum stays in the loop.
-        new = {v for lhs, rhs, *_ in factors for v in (lhs, rhs)} - set(self.rows)
+        new = {v for f in factors for v in (f.lhs, f.rhs)} - set(self.rows)
         size: Size = sum((dims.product(v.type.shape) for v in new), start=0)
         return dims.less(size, dims.product(total.type.shape)) is True
 
-    def _numbered(self, factors: tuple[Var, Var, Numbers, tuple]) -> Product:
+    def _numbered(self, factors: _Factors) -> Product:
         lhs, rhs, numbers, permutations = factors
         # A factor of two products is yielded once.
         self.rows += [v for v in dict.fromkeys((lhs, rhs)) if v not in self.rows]

@@ -11,7 +11,7 @@ computed once, before the loop. Cotangents of consts add up in carries.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune.array import Array
@@ -27,7 +27,7 @@ from rune.core.lists import Flags, merge, nonzero_flags, omit, parts, pick, scat
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.types import ArrayType, Axes, same_layout
-from rune.core.values import Operand, Value
+from rune.core.values import Operand, Params, Value
 from rune.core.varying import Variation
 from rune.dims import Size
 from rune.ops import add, concatenate, reshape, slice_
@@ -39,8 +39,6 @@ from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_rows, rows_of, series_program, widened
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of
-
-Params = Mapping[str, Any]
 
 
 def row_type(type: ArrayType) -> ArrayType:

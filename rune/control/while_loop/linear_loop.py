@@ -15,7 +15,7 @@ Rules that bind a primitive take it as an argument, `while_` or `while_linear`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +40,7 @@ from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Axes, same_layout
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.core.varying import Variation
 from rune.dims import Size
 from rune.ops import add, lt
@@ -52,7 +52,6 @@ from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of
 
-Params = Mapping[str, Any]
 COUNTER = ArrayType((), dtypes.i32)
 ONE, ZERO = np.int32(1), np.int32(0)
 

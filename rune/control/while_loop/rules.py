@@ -14,7 +14,7 @@ Rules that bind the primitive take it as their first argument, `while_`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +36,7 @@ from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import NONE, ArrayType, Axes, same_layout
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.core.varying import Variation
 from rune.dims import Size
 from rune.ops import reduce_or
@@ -49,7 +49,6 @@ from rune.transforms.derivatives.series import Rows, Taylor, flat_rows, moving_r
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.programs.variation import axes_of, loop_of, typed
 
-Params = Mapping[str, Any]
 TRUTH = ArrayType((), dtypes.bool_)
 
 

@@ -20,7 +20,7 @@ from rune.core.lower import Bitcast, Contraction, Convert, Cumulative, Position,
 from rune.core.program import Atom, Equation, Program, Var, map_programs
 from rune.core.staging import Stage, trace_program
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
 from rune.lowering.legalize.borders import (
@@ -46,7 +46,6 @@ from rune.ops.random import key_of_words, key_word
 from rune.ops.windows import dynamic_update_slice
 from rune.records import replace
 
-Params = Mapping[str, Any]
 BY_PARTS = {
     **PARTS,
     key_of_words: lambda first, second, impl: (first, second),

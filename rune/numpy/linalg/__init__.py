@@ -29,39 +29,10 @@ from rune.numpy.linalg.products import (
 from rune.numpy.linalg.solves import inv, solve, tensorinv, tensorsolve
 from rune.numpy.linalg.spectra import eig, eigh, eigvals, eigvalsh, svd, svdvals
 
-__all__ = [
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "lstsq",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "multi_dot",
-    "norm",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
+__all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq"]
+__all__ += ["matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm"]
+__all__ += ["outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve"]
+__all__ += ["trace", "vecdot", "vector_norm"]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

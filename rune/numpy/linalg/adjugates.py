@@ -38,12 +38,12 @@ from rune.ops.matrix_helpers import (
     full,
     matmul,
     number,
-    part,
     permuted_rows,
     rows,
     swapped,
     upper_triangle,
 )
+from rune.ops.movement import part
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
 

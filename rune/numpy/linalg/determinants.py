@@ -22,7 +22,8 @@ from rune.numpy.linalg.generalised_inverses import cutoff, significant
 from rune.numpy.linalg.norms import norm
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
-from rune.ops.matrix_helpers import full, number, part
+from rune.ops.matrix_helpers import full, number
+from rune.ops.movement import part
 from rune.ops.promote import apply
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike

@@ -23,7 +23,8 @@ from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
-from rune.ops.matrix_helpers import adjoint, full, matmul, number, part, real_part, scaled_columns
+from rune.ops.matrix_helpers import adjoint, full, matmul, number, real_part, scaled_columns
+from rune.ops.movement import part
 from rune.ops.promote import apply
 from rune.transforms.compile.tiers import tiered
 from rune.transforms.custom.jvp import custom_jvp

@@ -18,7 +18,8 @@ from rune.numpy.linalg.arguments import computing, matrices, square, symmetrised
 from rune.numpy.shapes import flip
 from rune.numpy.sorting import argsort
 from rune.ops import conventions as c
-from rune.ops.matrix_helpers import adjoint, number, part, scaled_columns
+from rune.ops.matrix_helpers import adjoint, number, scaled_columns
+from rune.ops.movement import part
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 

@@ -9,7 +9,7 @@ from rune.core.types import Shape
 from rune.dims import Size
 from rune.ops import movement, pairs
 from rune.ops.family import broadcast, reshape
-from rune.ops.matrix_helpers import part
+from rune.ops.movement import part
 from rune.ops.pairs import Pair
 
 

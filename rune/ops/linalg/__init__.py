@@ -32,51 +32,12 @@ from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.linalg.tridiagonal import tridiagonal_solve
 from rune.ops.linalg.tridiagonal_form import tridiagonal
 
-PRIMITIVES: tuple[Primitive, ...] = (
-    cholesky,
-    lu,
-    qr,
-    geqrf,
-    geqp3,
-    householder_product,
-    linear_solve,
-    triangular_solve,
-    tridiagonal_solve,
-    eigh,
-    svd,
-    eig,
-    schur,
-    hessenberg,
-    tridiagonal,
-    sylvester,
-    triangular_sqrt,
-    hessenberg_commutator,
-    matrix_solve,
-    matrix_det,
-    slogdet,
-)
+_FACTORISATIONS = (cholesky, lu, qr, geqrf, geqp3, householder_product)
+_SOLVES = (linear_solve, triangular_solve, tridiagonal_solve)
+_SPECTRA = (eigh, svd, eig, schur, hessenberg, tridiagonal)
+_FUNCTIONS = (sylvester, triangular_sqrt, hessenberg_commutator, matrix_solve, matrix_det, slogdet)
+PRIMITIVES: tuple[Primitive, ...] = (*_FACTORISATIONS, *_SOLVES, *_SPECTRA, *_FUNCTIONS)
 
-__all__ = [
-    "PRIMITIVES",
-    "cholesky",
-    "eig",
-    "eigh",
-    "geqp3",
-    "geqrf",
-    "hessenberg",
-    "hessenberg_commutator",
-    "householder_product",
-    "linear_solve",
-    "lu",
-    "matrix_det",
-    "matrix_solve",
-    "qr",
-    "schur",
-    "slogdet",
-    "svd",
-    "sylvester",
-    "triangular_solve",
-    "triangular_sqrt",
-    "tridiagonal",
-    "tridiagonal_solve",
-]
+__all__ = ["PRIMITIVES", "cholesky", "eig", "eigh", "geqp3", "geqrf", "hessenberg", "hessenberg_commutator"]
+__all__ += ["householder_product", "linear_solve", "lu", "matrix_det", "matrix_solve", "qr", "schur", "slogdet"]
+__all__ += ["svd", "sylvester", "triangular_solve", "triangular_sqrt", "tridiagonal", "tridiagonal_solve"]

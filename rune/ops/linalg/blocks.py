@@ -20,10 +20,9 @@ from rune.ops.matrix_helpers import (
     full,
     matmul,
     number,
-    part,
     upper_triangle,
 )
-from rune.ops.movement import concatenate, pad
+from rune.ops.movement import concatenate, pad, part
 from rune.ops.transcendental import sqrt
 
 if TYPE_CHECKING:

@@ -32,13 +32,12 @@ from rune.ops.matrix_helpers import (
     lower_triangle,
     matmul,
     number,
-    part,
     rows,
     scaled_rows,
     swapped,
     upper_triangle,
 )
-from rune.ops.movement import concatenate
+from rune.ops.movement import concatenate, part
 
 if TYPE_CHECKING:
     from rune.array import Array

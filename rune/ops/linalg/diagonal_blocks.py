@@ -35,7 +35,6 @@ from rune.ops.matrix_helpers import (
     matmul,
     nan_like,
     next_multiple,
-    part,
     put,
     rows,
     scaled_rows,
@@ -43,6 +42,7 @@ from rune.ops.matrix_helpers import (
     window,
     zeros,
 )
+from rune.ops.movement import part
 
 if TYPE_CHECKING:
     from rune.array import Array

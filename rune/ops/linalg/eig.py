@@ -17,7 +17,7 @@ Source: Golub & Van Loan 4e, §7.2.2, §7.6.4; derivative: Boeddeker et al. 2017
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.ops.arithmetic import abs, cast, div, eq, mul, select, sub
 from rune.ops.complex_numbers import complex, complex_dtype, conj, imag, real
 from rune.ops.creation import iota
@@ -115,9 +115,7 @@ def _normalised(v: np.ndarray) -> np.ndarray:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Array], list[Array]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Array], list[Array]]:
     (a,), (da,) = primals, tangents
     outs = eig(a, left=params["left"], right=True)
     w, v = outs[0], outs[-1]

@@ -18,7 +18,7 @@ Source:     Golub & Van Loan 4e, §8.5; derivative: Giles 2008, §3.1; Boeddeker
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType, Shape
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.ops.arithmetic import add, div, eq, gt, logical_and, lt, mul, select, sub
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import broadcast, reduce_sum, stretch
@@ -155,9 +155,7 @@ def _round(round: Value, work: Value, *basis: Value) -> list[Array]:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, Any]
-) -> tuple[list[Value], list[Value]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=params["lower"], vectors=True)
     da_times_v = matmul(hermitian(da, params["lower"]), v)

@@ -16,7 +16,7 @@ Source:     Golub & Van Loan 4e, §7.4.2 (algorithm 7.4.2), §7.4.5 (theorem 7.4
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.dims import Size
 from rune.ops.arithmetic import add, div, gt, mul, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex
@@ -43,7 +43,6 @@ from rune.ops.matrix_helpers import (
     full,
     matmul,
     number,
-    part,
     put,
     real_part,
     require_matrices,
@@ -53,7 +52,7 @@ from rune.ops.matrix_helpers import (
     window,
     zeros,
 )
-from rune.ops.movement import concatenate, pad
+from rune.ops.movement import concatenate, pad, part
 from rune.ops.reduction import cumsum
 
 
@@ -140,9 +139,7 @@ def _outer(column: Value, row: Value, shape: Shape) -> Value:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Value], list[Value]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     reflectors, taus = hessenberg(a)
     dh, dv, dtaus = form_jvp(reflectors, taus, upper_triangle(reflectors, -1), da)

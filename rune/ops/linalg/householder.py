@@ -40,7 +40,6 @@ from rune.ops.matrix_helpers import (
     nan_like,
     next_multiple,
     number,
-    part,
     put,
     real_part,
     rows,
@@ -49,6 +48,7 @@ from rune.ops.matrix_helpers import (
     zeros,
 )
 from rune.ops.memory import in_memory
+from rune.ops.movement import part
 from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import sqrt
 

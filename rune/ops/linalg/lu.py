@@ -19,7 +19,7 @@ Source:     Golub & Van Loan 4e, §3.4; recursion: Toledo 1997, SIAM J. Matrix A
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rune import dtypes
@@ -27,7 +27,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.ops.arithmetic import add, ge, select
 from rune.ops.family import size_value
 from rune.ops.linalg.dense import dense, is_dense
@@ -41,7 +41,6 @@ from rune.ops.matrix_helpers import (
     grown,
     lower_triangle,
     matmul,
-    part,
     permuted_rows,
     require_matrices,
     rows,
@@ -51,6 +50,7 @@ from rune.ops.matrix_helpers import (
     with_unit_diagonal,
 )
 from rune.ops.memory import in_memory
+from rune.ops.movement import part
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -63,9 +63,7 @@ def _type(a: ArrayType) -> tuple[ArrayType, ...]:
     return a.strong(), pivots, ArrayType((*lead, m), dtypes.i32)
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Array], list[Array | None]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Array], list[Array | None]]:
     """With X = L⁻¹ (P Ȧ) U⁻¹:  L̇ = L tril(X, -1),  U̇ = triu(X) U.
 
     A rectangular factor is completed by the identity; its new columns, or rows, stay constant.

@@ -34,7 +34,6 @@ from rune.ops.matrix_helpers import (
     matmul,
     next_multiple,
     number,
-    part,
     permuted_rows,
     put,
     rows,
@@ -42,7 +41,7 @@ from rune.ops.matrix_helpers import (
     steps,
     window,
 )
-from rune.ops.movement import concatenate
+from rune.ops.movement import concatenate, part
 from rune.ops.reduction import argmax
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ Source: Businger & Golub 1965, Numer. Math. 7; Golub & Van Loan 4e, §5.4.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.ops.arithmetic import div, eq, ge, gt, mul, select, sub
 from rune.ops.creation import iota
 from rune.ops.family import reduce_sum, reshape, stretch
@@ -46,7 +46,6 @@ from rune.ops.matrix_helpers import (
     keep,
     matmul,
     number,
-    part,
     permuted_rows,
     put,
     require_matrices,
@@ -57,6 +56,7 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
     window,
 )
+from rune.ops.movement import part
 from rune.ops.reduction import argmax
 
 if TYPE_CHECKING:
@@ -155,9 +155,7 @@ def reflected(reflectors: Value, taus: Value, *, full_matrices: bool) -> tuple[A
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Array], list[Value | None]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Array], list[Value | None]]:
     (a,), (da,) = primals, tangents
     reflectors, taus, order = geqp3(a)
     ordered_tangent = swapped(permuted_rows(swapped(da), order))

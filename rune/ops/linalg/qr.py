@@ -17,7 +17,7 @@ reflections from Q, Ballard et al. 2014, "Reconstructing Householder vectors fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rune import dtypes
@@ -25,7 +25,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, ne, neg, select, sub
@@ -46,14 +46,13 @@ from rune.ops.matrix_helpers import (
     lower_triangle,
     matmul,
     number,
-    part,
     real_part,
     require_matrices,
     smaller,
     swapped,
     upper_triangle,
 )
-from rune.ops.movement import concatenate
+from rune.ops.movement import concatenate, part
 from rune.ops.reduction import reduce_prod
 
 if TYPE_CHECKING:
@@ -85,9 +84,7 @@ def _geqrf_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
     return a.strong(), ArrayType((*lead, smaller(m, n)), a.dtype)
 
 
-def _geqrf_jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Value], list[Value]]:
+def _geqrf_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Value], list[Value]]:
     ((a,), (da,)) = primals, tangents
     reflectors, taus = geqrf(a)
     return [reflectors, taus], list(reflected_jvp(reflectors, taus, da))
@@ -175,9 +172,7 @@ def _expand(a: Value, *, full_matrices: bool) -> list[Array]:
     return [q, part(upper_triangle(reflectors), -2, 0, width)]
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Value], list[Value]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Value], list[Value]]:
     ((a,), (da,)) = primals, tangents
     m, n = type_of(a).shape[-2:]
     k = smaller(m, n)

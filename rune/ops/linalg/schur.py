@@ -19,7 +19,7 @@ Source: derivative, Golub & Van Loan 4e, §7.6.2 and §7.6.3 (the equations of i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.ops.arithmetic import add, cast, div, mul, ne, neg, select, sub
 from rune.ops.complex_numbers import complex_dtype, is_complex
 from rune.ops.creation import stop_gradient
@@ -45,10 +45,10 @@ from rune.ops.matrix_helpers import (
     keep,
     matmul,
     number,
-    part,
     require_matrices,
     require_square,
 )
+from rune.ops.movement import part
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -73,9 +73,7 @@ def both(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Value], list[Value]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     t, z = schur(a, vectors=True)
     turn, dt = _turn(t, matmul(matmul(adjoint(z), da), z))

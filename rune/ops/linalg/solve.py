@@ -31,14 +31,13 @@ from rune.ops.matrix_helpers import (
     columns,
     keep,
     matmul,
-    part,
     permuted_rows,
     require_matrices,
     require_square,
     swapped,
 )
 from rune.ops.matrix_helpers import rows as row_numbers
-from rune.ops.movement import concatenate
+from rune.ops.movement import concatenate, part
 
 if TYPE_CHECKING:
     from rune.array import Array

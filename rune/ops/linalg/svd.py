@@ -19,7 +19,7 @@ Source:     one-sided rotations, Golub & Van Loan 4e, §8.6; the preconditioning
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, div, eq, mul, neg, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex, real_dtype
@@ -54,7 +54,6 @@ from rune.ops.matrix_helpers import (
     from_diagonal,
     matmul,
     number,
-    part,
     permuted_rows,
     real_part,
     require_matrices,
@@ -65,7 +64,7 @@ from rune.ops.matrix_helpers import (
     swapped,
     zeros,
 )
-from rune.ops.movement import concatenate
+from rune.ops.movement import concatenate, part
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -174,9 +173,7 @@ def _pays(a: ArrayType, *, full_matrices: bool, vectors: bool) -> bool:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Value], list[Value]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     m, n = type_of(a).shape[-2:]
     k = smaller(m, n)

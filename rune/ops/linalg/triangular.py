@@ -45,7 +45,6 @@ from rune.ops.matrix_helpers import (
     lower_triangle,
     matmul,
     next_multiple,
-    part,
     put,
     require_matrices,
     require_square,
@@ -55,7 +54,7 @@ from rune.ops.matrix_helpers import (
     window,
     zeros,
 )
-from rune.ops.movement import concatenate, reverse
+from rune.ops.movement import concatenate, part, reverse
 
 if TYPE_CHECKING:
     from rune.array import Array

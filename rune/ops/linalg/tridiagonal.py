@@ -28,8 +28,8 @@ from rune.ops.arithmetic import add, div, le, mul, neg, select, sub
 from rune.ops.family import Batched, reshape, same_dtype, stretch, types_text
 from rune.ops.linalg.lu_expand import size
 from rune.ops.linalg.lu_numpy import size as size_in_numpy
-from rune.ops.matrix_helpers import batch_leading, number, part, require_matrices, scaled_rows, zeros
-from rune.ops.movement import concatenate, move_axis, pad
+from rune.ops.matrix_helpers import batch_leading, number, require_matrices, scaled_rows, zeros
+from rune.ops.movement import concatenate, move_axis, pad, part
 from rune.ops.repeat import repeat_rows
 
 if TYPE_CHECKING:

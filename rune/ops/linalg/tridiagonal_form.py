@@ -12,7 +12,7 @@ Hermitian matrix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.ops.arithmetic import add
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.hessenberg import expanded, form_jvp, reduced, reflections
@@ -29,13 +29,12 @@ from rune.ops.matrix_helpers import (
     diagonal,
     hermitian,
     lower_triangle,
-    part,
     real_part,
     require_matrices,
     require_square,
     upper_triangle,
 )
-from rune.ops.movement import reverse
+from rune.ops.movement import part, reverse
 
 
 def _type(a: ArrayType, *, lower: bool) -> tuple[ArrayType, ...]:
@@ -80,9 +79,7 @@ def _below_diagonal(a: Value) -> Value:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Value], list[Value]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Params) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     outs = tridiagonal(a, **params)
     if params["lower"]:

@@ -64,89 +64,17 @@ from rune.scipy.linalg.spectra import (
 from rune.scipy.linalg.structured import matmul_toeplitz, solve_circulant, solve_toeplitz
 from rune.scipy.linalg.subspaces import null_space, orth, orthogonal_procrustes, polar, subspace_angles
 
-__all__ = [
-    "bandwidth",
-    "block_diag",
-    "cdf2rdf",
-    "cho_factor",
-    "cho_solve",
-    "cho_solve_banded",
-    "cholesky",
-    "cholesky_banded",
-    "circulant",
-    "companion",
-    "convolution_matrix",
-    "coshm",
-    "cosm",
-    "det",
-    "dft",
-    "diagsvd",
-    "eig",
-    "eig_banded",
-    "eigh",
-    "eigh_tridiagonal",
-    "eigvals",
-    "eigvalsh",
-    "eigvalsh_tridiagonal",
-    "expm",
-    "expm_frechet",
-    "fiedler",
-    "fiedler_companion",
-    "fractional_matrix_power",
-    "funm",
-    "hadamard",
-    "hankel",
-    "helmert",
-    "hessenberg",
-    "hilbert",
-    "inv",
-    "invhilbert",
-    "invpascal",
-    "ishermitian",
-    "issymmetric",
-    "khatri_rao",
-    "kron",
-    "leslie",
-    "logm",
-    "lstsq",
-    "lu",
-    "lu_factor",
-    "lu_solve",
-    "matmul_toeplitz",
-    "norm",
-    "null_space",
-    "orth",
-    "orthogonal_procrustes",
-    "pascal",
-    "pinv",
-    "polar",
-    "qr",
-    "qr_multiply",
-    "rsf2csf",
-    "schur",
-    "signm",
-    "sinhm",
-    "sinm",
-    "solve",
-    "solve_banded",
-    "solve_circulant",
-    "solve_continuous_lyapunov",
-    "solve_discrete_lyapunov",
-    "solve_sylvester",
-    "solve_toeplitz",
-    "solve_triangular",
-    "solveh_banded",
-    "sqrtm",
-    "subspace_angles",
-    "svd",
-    "svdvals",
-    "tanhm",
-    "tanm",
-    "toeplitz",
-    "tri",
-    "tril",
-    "triu",
-]
+__all__ = ["bandwidth", "block_diag", "cdf2rdf", "cho_factor", "cho_solve", "cho_solve_banded", "cholesky"]
+__all__ += ["cholesky_banded", "circulant", "companion", "convolution_matrix", "coshm", "cosm", "det", "dft"]
+__all__ += ["diagsvd", "eig", "eig_banded", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh"]
+__all__ += ["eigvalsh_tridiagonal", "expm", "expm_frechet", "fiedler", "fiedler_companion"]
+__all__ += ["fractional_matrix_power", "funm", "hadamard", "hankel", "helmert", "hessenberg", "hilbert", "inv"]
+__all__ += ["invhilbert", "invpascal", "ishermitian", "issymmetric", "khatri_rao", "kron", "leslie", "logm"]
+__all__ += ["lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "orth"]
+__all__ += ["orthogonal_procrustes", "pascal", "pinv", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "signm"]
+__all__ += ["sinhm", "sinm", "solve", "solve_banded", "solve_circulant", "solve_continuous_lyapunov"]
+__all__ += ["solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded"]
+__all__ += ["sqrtm", "subspace_angles", "svd", "svdvals", "tanhm", "tanm", "toeplitz", "tri", "tril", "triu"]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

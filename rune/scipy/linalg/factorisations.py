@@ -21,13 +21,13 @@ from rune.ops.matrix_helpers import (
     adjoint,
     eye,
     lower_triangle,
-    part,
     permuted_rows,
     smaller,
     swapped,
     upper_triangle,
     with_unit_diagonal,
 )
+from rune.ops.movement import part
 from rune.scipy.sequences import from_sequences
 from rune.typing import ArrayLike
 

@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values with SciPy's signatures, also of bands and of pairs of matrices.
+"""Eigenvalues and singular values with SciPy's signatures, for bands and pairs of matrices, too.
 
 `overwrite_*`, `check_finite`, `turbo` and drivers are accepted without effect: arrays are
 immutable, input that is not finite gives NaN, and each device has one algorithm.
@@ -19,7 +19,8 @@ from rune.numpy.linalg import cholesky, solve
 from rune.numpy.linalg import svd as _svd
 from rune.numpy.linalg.arguments import computing, same_batch, square
 from rune.ops.linalg.triangular import triangular_solve
-from rune.ops.matrix_helpers import adjoint, hermitian, matmul, part
+from rune.ops.matrix_helpers import adjoint, hermitian, matmul
+from rune.ops.movement import part
 from rune.ops.promote import broadcast_shape
 from rune.scipy.sequences import from_sequences
 from rune.typing import ArrayLike

@@ -21,7 +21,8 @@ from rune.numpy.linalg import solve, svd
 from rune.numpy.linalg.arguments import computing, matrices
 from rune.ops.complex_numbers import complex_dtype, real_dtype
 from rune.ops.linalg.sylvester import sylvester
-from rune.ops.matrix_helpers import adjoint, as_dtype_of, from_diagonal, matmul, part, scaled_columns
+from rune.ops.matrix_helpers import adjoint, as_dtype_of, from_diagonal, matmul, scaled_columns
+from rune.ops.movement import part
 from rune.scipy.sequences import from_sequences
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike, Shape

@@ -27,7 +27,7 @@ from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import stage
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.errors import TransformError
 from rune.ops.branch import apart_as_branch
 from rune.records import dataclass
@@ -225,9 +225,7 @@ def _is_saved(equation: Equation, policy: Policy) -> bool:
 # --- the primitive --------------------------------------------------------------------------------
 
 
-def _partial(
-    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Value]:
+def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Value]:
     program: Program = params["program"]
     split = split_known(program, tuple(unknown), params["policy"])
     known_args = omit(args, unknown)

@@ -243,20 +243,10 @@ name_primitive = Primitive(
     expand=lambda x, *, name: x,
 )
 
-__all__ = [
-    "checkpoint_dots",
-    "checkpoint_dots_with_no_batch_dims",
-    "dots_saveable",
-    "dots_with_no_batch_dims_saveable",
-    "everything_saveable",
-    "nothing_saveable",
-    "offload_dot_with_no_batch_dims",
-    "save_and_offload_only_these_names",
-    "save_any_names_but_these",
-    "save_anything_except_these_names",
-    "save_from_both_policies",
-    "save_only_these_names",
-]
+__all__ = ["checkpoint_dots", "checkpoint_dots_with_no_batch_dims", "dots_saveable"]
+__all__ += ["dots_with_no_batch_dims_saveable", "everything_saveable", "nothing_saveable"]
+__all__ += ["offload_dot_with_no_batch_dims", "save_and_offload_only_these_names", "save_any_names_but_these"]
+__all__ += ["save_anything_except_these_names", "save_from_both_policies", "save_only_these_names"]
 
 # This module is `rune.checkpoint_policies`: its users see the policies, not the imports.
 __dir__ = _names(globals())

@@ -7,8 +7,7 @@ choice of a device, if any; every rule passes it on, so derived programs run the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rune.array import Array, committed_to, on
 from rune.core.higher import HigherOrder
@@ -16,7 +15,7 @@ from rune.core.interpreter import type_of
 from rune.core.jax_names import Translation, ignored
 from rune.core.lists import merge, omit, pick
 from rune.core.program import Program
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.transforms.compile.direct_runs import run_call
 from rune.transforms.compile.run import run_program
 from rune.transforms.derivatives.held_programs import split_program
@@ -30,9 +29,7 @@ def _run(*args: Value, program: Program, device: str | None = None) -> list[Arra
     return run_call("jit", program, args)
 
 
-def _partial(
-    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Value]:
+def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Value]:
     program: Program = params["program"]
     # Both parts run where the unsplit program would have run.
     device = {name: value for name, value in params.items() if name == "device"}

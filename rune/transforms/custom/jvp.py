@@ -10,7 +10,7 @@ The rule runs where the derivative is taken, so it may call the function itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -20,7 +20,7 @@ from rune.core.evaluate import eval_program
 from rune.core.interpreter import Tracer, type_of, use
 from rune.core.lists import nonzero_flags, nonzeros, parts, pick, scatter
 from rune.core.types import ArrayType, same_layout
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops.movement import repeat_lane
@@ -266,9 +266,7 @@ class _OnLanes:
 # --- the primitive ------------------------------------------------------------------------------
 
 
-def _partial(
-    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Value]:
+def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Value]:
     # Partial evaluation comes after jvp, so the rule is no longer needed.
     with use(partial):
         return eval_program(params["program"], args)

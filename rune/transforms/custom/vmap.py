@@ -12,7 +12,7 @@ Under several vmaps the innermost calls the rule, and the next one batches the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from rune import tree
@@ -22,7 +22,7 @@ from rune.core.interpreter import is_differentiable, is_evaluating, type_of, use
 from rune.core.lists import nonzero_flags, nonzeros, parts, scatter
 from rune.core.program import Program
 from rune.core.staging import stage
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops.family import zeros_like
@@ -173,7 +173,7 @@ def _with_lanes(value: Value, needs_lanes: bool, size: Size) -> Any:
 # --- the primitive ------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Params) -> Any:
     program: Program = params["program"]
     # Every differentiable result has a tangent, since the rule on lanes returns them all.
     nonzero, active = nonzero_flags(tangents), tuple(map(is_differentiable, program.outputs))
@@ -184,9 +184,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
     return values, scatter(out_tangents, out_nonzero)
 
 
-def _partial(
-    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Value]:
+def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Value]:
     rule = params["rule"]
     with use(partial):
         outs = eval_program(params["program"], args)

@@ -20,7 +20,7 @@ Source: Griewank & Walther, Evaluating Derivatives, 2nd edition, chapter 13.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard, overload
 
 from rune import dtypes
@@ -32,7 +32,7 @@ from rune.core.primitive import Collective, Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.ops import add, mul
 from rune.ops.collectives import varying
 from rune.ops.family import zeros_like
@@ -149,7 +149,7 @@ class Taylor(Interpreter):
 
     # --- operations -------------------------------------------------------------------------
 
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
         """The primitive on series."""
         parent = self.parent
         assert parent is not None
@@ -168,9 +168,7 @@ class Taylor(Interpreter):
             self.under_way.clear()
         return outs if primitive.multiple_results else outs[0]
 
-    def outcomes(
-        self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object], key: object
-    ) -> list[Value]:
+    def outcomes(self, primitive: Primitive, args: Sequence[Value], params: Params, key: object) -> list[Value]:
         """The results, whose terms may not be known yet."""
         parent = self.parent
         assert parent is not None
@@ -225,12 +223,7 @@ class _Operation:
     __slots__ = ("args", "interpreter", "outs", "params", "primitive", "results", "slopes")
 
     def __init__(
-        self,
-        interpreter: Taylor,
-        primitive: Primitive,
-        args: Sequence[Value],
-        params: Mapping[str, object],
-        outs: Sequence[Value],
+        self, interpreter: Taylor, primitive: Primitive, args: Sequence[Value], params: Params, outs: Sequence[Value]
     ):
         self.interpreter, self.primitive, self.args, self.params = interpreter, primitive, args, params
         self.outs = outs
@@ -349,7 +342,7 @@ def scaled(value: Value | None, factor: float) -> Value | None:
     return value if value is None or factor == 1 else mul(value, literal_like(factor, value))
 
 
-def _hashed(params: Mapping[str, object]) -> object:
+def _hashed(params: Params) -> object:
     """A hashable key of parameters: their values, or their identities if a value has no hash."""
     items = tuple(sorted(params.items()))
     try:

@@ -6,7 +6,7 @@ So a call stays one equation under any order of transformations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune.array import default_place, put
@@ -20,7 +20,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program
 from rune.core.sizes import Sizes, match_sizes, type_with_sizes, untold_sizes
 from rune.core.types import ArrayType, Axes
-from rune.core.values import Value
+from rune.core.values import Params, Value
 from rune.core.varying import Variation
 from rune.dims import Size
 from rune.transforms.batching.batch import batch_program
@@ -29,7 +29,6 @@ from rune.transforms.programs.captured_arrays import opened
 from rune.transforms.programs.size_witnesses import own_size, with_witnesses
 from rune.transforms.programs.variation import axes_of, typed
 
-Params = Mapping[str, Any]
 Itself = Callable[[], Primitive]  # the primitive of a rule, by a function: it is made after its rules
 
 
