@@ -217,16 +217,8 @@ def variable() -> ContextVar[Scope]:
     return _scope
 
 
-_NEUTRAL_NAMES = (
-    "symbolic",
-    "cache_dir",
-    "compiled_bytes",
-    "cpu_devices",
-    "xla_flags",
-    "log_compiles",
-    "callback_errors",
-)
-_NEUTRAL = {n: getattr(Config(), n) for n in _NEUTRAL_NAMES}
+_NEUTRAL_NAMES = "symbolic cache_dir compiled_bytes cpu_devices xla_flags log_compiles callback_errors"
+_NEUTRAL = {n: getattr(Config(), n) for n in _NEUTRAL_NAMES.split()}
 
 
 @functools.cache

@@ -36,19 +36,8 @@ from rune.transforms.checkpoint.residuals import print_saved_residuals, saved_re
 from rune.transforms.inspect.breakpoint import breakpoint
 from rune.transforms.inspect.live_arrays import live_arrays_with_lines as live_arrays
 
-__all__ = [
-    "Profile",
-    "breakpoint",
-    "callback",
-    "checks",
-    "live_arrays",
-    "print",
-    "print_saved_residuals",
-    "profile",
-    "saved_residuals",
-    "visualize_array_sharding",
-    "visualize_sharding",
-]
+__all__ = ["Profile", "breakpoint", "callback", "checks", "live_arrays", "print", "print_saved_residuals"]
+__all__ += ["profile", "saved_residuals", "visualize_array_sharding", "visualize_sharding"]
 
 
 @contextmanager
@@ -56,7 +45,7 @@ def checks(bounds: bool = False, nans: bool = False, infs: bool = False) -> Iter
     """A block in which programs report indices out of bounds, and new NaNs and infinities.
 
     bounds:  check indices without an explicit mode (x[i], x.at[i], dynamic slices).
-    nans:    check for NaNs in operations whose operands have none, also in unused results.
+    nans:    check for NaNs in operations whose operands have none, even in unused results.
     infs:    check for infinities, likewise.
     The settings check_bounds, check_nans and check_infs of rune.configure have the same effect.
     Errors: BoundsError (an IndexError) and NaNError with the operation, the index or position, and

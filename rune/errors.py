@@ -20,44 +20,13 @@ from rune.scopes import scope
 
 R = TypeVar("R")
 
-__all__ = [
-    "ArgumentError",
-    "AxisError",
-    "BoundsError",
-    "CacheWarning",
-    "CheckError",
-    "CollectiveError",
-    "CompileError",
-    "ConcretizationTypeError",
-    "DataError",
-    "DeletedArrayError",
-    "DepthError",
-    "DeviceError",
-    "DimensionError",
-    "DistributedError",
-    "DtypeError",
-    "EscapedTracerError",
-    "FileError",
-    "FileWarning",
-    "Frame",
-    "HostFallbackWarning",
-    "KeyReuseError",
-    "LayoutError",
-    "MissingRule",
-    "NaNError",
-    "NonConcreteBooleanIndexError",
-    "OutOfMemory",
-    "PromotionError",
-    "RuneError",
-    "ShapeError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerError",
-    "TracerIntegerConversionError",
-    "TransformError",
-    "UnboundAxisError",
-    "UnhandledEffect",
-]
+__all__ = ["ArgumentError", "AxisError", "BoundsError", "CacheWarning", "CheckError", "CollectiveError"]
+__all__ += ["CompileError", "ConcretizationTypeError", "DataError", "DeletedArrayError", "DepthError"]
+__all__ += ["DeviceError", "DimensionError", "DistributedError", "DtypeError", "EscapedTracerError", "FileError"]
+__all__ += ["FileWarning", "Frame", "HostFallbackWarning", "KeyReuseError", "LayoutError", "MissingRule"]
+__all__ += ["NaNError", "NonConcreteBooleanIndexError", "OutOfMemory", "PromotionError", "RuneError", "ShapeError"]
+__all__ += ["TracerArrayConversionError", "TracerBoolConversionError", "TracerError"]
+__all__ += ["TracerIntegerConversionError", "TransformError", "UnboundAxisError", "UnhandledEffect"]
 
 
 def in_copied_context(function: Callable[..., R], *args: Any) -> R:

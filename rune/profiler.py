@@ -23,18 +23,8 @@ from rune.listing import names as _names
 from rune.profiling import Kind, Profile, current, gathering, span, within
 from rune.transforms.arguments import function_name, require_callable
 
-__all__ = [
-    "StepTraceAnnotation",
-    "TraceAnnotation",
-    "annotate_function",
-    "device_memory_profile",
-    "save_device_memory_profile",
-    "start_server",
-    "start_trace",
-    "stop_server",
-    "stop_trace",
-    "trace",
-]
+__all__ = ["StepTraceAnnotation", "TraceAnnotation", "annotate_function", "device_memory_profile"]
+__all__ += ["save_device_memory_profile", "start_server", "start_trace", "stop_server", "stop_trace", "trace"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ to 8 rows of x it never stores the weights as floats. For more rows it may be ch
 once, because a library on the CPU takes floats (lowering/kernelize/cost.py).
 
 Two 4-bit integers share a byte, along `axis`, the even element in the low half. Numbers are rounded
-to nearest even, and clipped to the range, also in 8-bit floats: none becomes NaN.
+to nearest even, and clipped to the range, even in 8-bit floats: none becomes NaN.
 Derivatives exist for activations and scales; rounding has none.
 """
 

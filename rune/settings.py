@@ -9,20 +9,8 @@ from rune.config import Setting, setting
 from rune.errors import ArgumentError
 from rune.options import Config, checked
 
-__all__ = [
-    "check_tracer_leaks",
-    "checking_leaks",
-    "configure",
-    "debug_infs",
-    "debug_nans",
-    "default_device",
-    "device",
-    "disable_jit",
-    "enable_x64",
-    "log_compiles",
-    "numpy_dtype_promotion",
-    "numpy_rank_promotion",
-]
+__all__ = ["check_tracer_leaks", "checking_leaks", "configure", "debug_infs", "debug_nans", "default_device"]
+__all__ += ["device", "disable_jit", "enable_x64", "log_compiles", "numpy_dtype_promotion", "numpy_rank_promotion"]
 
 
 def configure(**changes: Any) -> Setting[Config]:

@@ -153,46 +153,14 @@ _NONE = type(None)
 default_registry = Registry()
 none_leaf_registry = Registry(none_is_leaf=True)
 
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "KeyEntry",
-    "KeyPath",
-    "Partial",
-    "PyTreeDef",
-    "Registry",
-    "SequenceKey",
-    "all_leaves",
-    "default_registry",
-    "flatten_one_level",
-    "flatten_one_level_with_keys",
-    "is_tree_node",
-    "keystr",
-    "none_leaf_registry",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "tree_all",
-    "tree_broadcast",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_leaves",
-    "tree_leaves_with_path",
-    "tree_map",
-    "tree_map_with_path",
-    "tree_reduce",
-    "tree_reduce_associative",
-    "tree_structure",
-    "tree_transpose",
-    "tree_unflatten",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_tuple",
-]
+__all__ = ["DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "Registry"]
+__all__ += ["SequenceKey", "all_leaves", "default_registry", "flatten_one_level", "flatten_one_level_with_keys"]
+__all__ += ["is_tree_node", "keystr", "none_leaf_registry", "register_dataclass", "register_pytree_node"]
+__all__ += ["register_pytree_node_class", "register_pytree_with_keys", "register_pytree_with_keys_class"]
+__all__ += ["register_static", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path"]
+__all__ += ["tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce"]
+__all__ += ["tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children"]
+__all__ += ["treedef_is_leaf", "treedef_tuple"]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

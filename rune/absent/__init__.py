@@ -18,19 +18,8 @@ from rune import locks
 
 Table = Mapping[str, str]
 # Modules that may have a name that was looked up in another one.
-_ROOMS = (
-    "rune",
-    "rune.numpy",
-    "rune.lax",
-    "rune.nn",
-    "rune.random",
-    "rune.debug",
-    "rune.tree",
-    "rune.numpy.linalg",
-    "rune.scipy.special",
-    "rune.scipy.linalg",
-    "rune.optim",
-)
+_ROOMS = ("rune", *(f"rune.{room}" for room in "numpy lax nn random debug tree".split()))
+_ROOMS += ("rune.numpy.linalg", "rune.scipy.special", "rune.scipy.linalg", "rune.optim")
 
 
 class MissingName(AttributeError):

@@ -35,28 +35,9 @@ from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.sharding.localize import meshes_within
 from rune.typing import ArrayLike
 
-__all__ = [
-    "DivisionByZeroError",
-    "Error",
-    "ErrorCategory",
-    "FailedCheckError",
-    "JaxException",
-    "JaxRuntimeError",
-    "NaNError",
-    "OOBError",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]
+__all__ = ["DivisionByZeroError", "Error", "ErrorCategory", "FailedCheckError", "JaxException", "JaxRuntimeError"]
+__all__ += ["NaNError", "OOBError", "all_checks", "automatic_checks", "check", "check_error", "checkify"]
+__all__ += ["debug_check", "div_checks", "float_checks", "index_checks", "init_error", "nan_checks", "user_checks"]
 
 
 # --- what may fail ------------------------------------------------------------------------------

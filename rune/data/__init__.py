@@ -30,17 +30,7 @@ from rune.data.stages import Processes as Processes
 from rune.data.stages import Threads as Threads
 from rune.listing import names as _names
 
-__all__ = [
-    "Iterator",
-    "Pipeline",
-    "Processes",
-    "Threads",
-    "arrays",
-    "file",
-    "folder",
-    "iterable",
-    "progress",
-    "sequence",
-]
+__all__ = ["Iterator", "Pipeline", "Processes", "Threads", "arrays", "file", "folder", "iterable", "progress"]
+__all__ += ["sequence"]
 
 __dir__ = _names(globals())

@@ -215,7 +215,7 @@ def _begin(crew: _Crew, count: int, start: str, function: Function) -> None:
             frame=crew.line,
         )
     # A forked process already has the function.
-    load = partial(_itself, function) if start == "fork" else _sendable(crew, function, start)
+    load = (lambda: function) if start == "fork" else _sendable(crew, function, start)
     # The main thread receives interrupts, and must not receive one in the middle of a fork.
     with ThreadPoolExecutor(1) as starter:
         starter.submit(_start, crew, count, multiprocessing.get_context(start), load).result()
@@ -232,10 +232,6 @@ def _start(crew: _Crew, count: int, context: BaseContext, load: Callable[[], Fun
         crew.workers.append(_Worker(process, pipe))
         if crew.is_over:
             return _hang_up(pipe)
-
-
-def _itself(function: Function) -> Function:
-    return function
 
 
 def _sendable(crew: _Crew, function: Callable[[T], R], start: str) -> Callable[[], Function]:
@@ -310,19 +306,15 @@ def _error(crew: _Crew, failure: _Failure) -> BaseException:
 
 def _death(crew: _Crew, worker: _Worker) -> DataError:
     worker.process.join(_STOP_S)
-    code = worker.process.exitcode
-    end = (
-        "is gone" if code is None else f"was ended by {signal.Signals(-code).name}" if code < 0 else f"left with {code}"
-    )
-    hints = {
-        True: "the system ends processes by SIGKILL when memory is short" if code == -signal.SIGKILL else None,
-        False: 'it imports the main module, whose work has to stand behind `if __name__ == "__main__":`',
-    }
-    number = crew.workers.index(worker)
+    number, code = crew.workers.index(worker), worker.process.exitcode
+    if code is None or code < 0:
+        end = "is gone" if code is None else f"was ended by {signal.Signals(-code).name}"
+        hint = "the system ends processes by SIGKILL when memory is short" if code == -signal.SIGKILL else None
+    else:
+        end = f"left with {code}"
+        hint = 'it imports the main module, whose work has to stand behind `if __name__ == "__main__":`'
     return DataError(
-        f"map: cannot go on (worker process {number} of {len(crew.workers)} {end})",
-        hint=hints[code is None or code < 0],
-        frame=crew.line,
+        f"map: cannot go on (worker process {number} of {len(crew.workers)} {end})", hint=hint, frame=crew.line
     )
 
 

@@ -28,37 +28,10 @@ from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, factors_of, m
 from rune.dims.messages import UndecidedComparison, as_symbol, ranges, undecided
 from rune.errors import DimensionError
 
-__all__ = [
-    "Dim",
-    "Factor",
-    "FloorDiv",
-    "Mod",
-    "Size",
-    "Symbol",
-    "Term",
-    "UndecidedComparison",
-    "as_symbol",
-    "at_most",
-    "bounds",
-    "coefficient",
-    "divides",
-    "equal",
-    "evaluate",
-    "exact_div",
-    "flat_index",
-    "is_static",
-    "less",
-    "maximum",
-    "minimum",
-    "parse",
-    "product",
-    "ranges",
-    "substitute",
-    "symbol",
-    "symbol_names",
-    "symbols",
-    "symbols_within",
-]
+__all__ = ["Dim", "Factor", "FloorDiv", "Mod", "Size", "Symbol", "Term", "UndecidedComparison", "as_symbol"]
+__all__ += ["at_most", "bounds", "coefficient", "divides", "equal", "evaluate", "exact_div", "flat_index"]
+__all__ += ["is_static", "less", "maximum", "minimum", "parse", "product", "ranges", "substitute", "symbol"]
+__all__ += ["symbol_names", "symbols", "symbols_within"]
 
 
 def symbol(name: str, low: Size = 0, high: Size | None = None) -> Dim:

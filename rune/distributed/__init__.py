@@ -22,18 +22,8 @@ from rune.distributed.world import process_index as process_index
 from rune.distributed.world import shutdown as shutdown
 from rune.listing import names as _names
 
-__all__ = [
-    "broadcast_one_to_all",
-    "devices",
-    "initialize",
-    "is_initialized",
-    "load_checkpoint",
-    "process_allgather",
-    "process_count",
-    "process_index",
-    "save_checkpoint",
-    "shutdown",
-    "sync_global_devices",
-]
+__all__ = ["broadcast_one_to_all", "devices", "initialize", "is_initialized", "load_checkpoint"]
+__all__ += ["process_allgather", "process_count", "process_index", "save_checkpoint", "shutdown"]
+__all__ += ["sync_global_devices"]
 
 __dir__ = _names(globals())

@@ -10,7 +10,7 @@ from pathlib import Path
 from rune.records import dataclass
 
 LETTER, SMALL = 6.7, 6.05  # width of a letter at font sizes 11 and 10 [px]
-# Distinct on white and on black, also for colour-blind readers (after Okabe and Ito, 2008).
+# Distinct on white and on black, even for colour-blind readers (after Okabe and Ito, 2008).
 COLOURS = (
     *("#4292c6", "#e6912c", "#35a374", "#cc6fa5", "#b8a21f", "#8d7be0"),
     *("#d4594c", "#6fa8a8", "#8c8c8c", "#a5673f", "#c9b8a0", "#6b8e4e"),

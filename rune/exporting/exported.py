@@ -1,6 +1,6 @@
 """Exported: a function as a program and weights, which runs without its source.
 
-    exported.call(*args)       the results, also under jit, grad and vmap
+    exported.call(*args)       the results, under jit, grad and vmap too
     exported.vjp()             the function from arguments and cotangents to cotangents
     exported.serialize()       the bytes of a file; exported.save(path) writes the file
 

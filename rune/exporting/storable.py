@@ -47,14 +47,8 @@ _MEMBERS = (*ops.PRIMITIVES, *ops.LIBRARY, *CONTROL, jit_primitive, apart, name_
 PRIMITIVES: Mapping[str, Primitive] = {p.name: p for p in _MEMBERS}
 RECORDS: Mapping[str, type] = {r.__name__: r for r in (IndexDims, Checkpoints, GrowingResiduals)}
 # Calls of programs that also hold a Python function or name a device; files keep the program only.
-_CALLS = (
-    jit_primitive,
-    checkpoint_primitive,
-    custom_jvp_call,
-    custom_vjp_call,
-    custom_vmap_call,
-    linear_call_primitive,
-)
+_CUSTOM = (custom_jvp_call, custom_vjp_call, custom_vmap_call, linear_call_primitive)
+_CALLS = (jit_primitive, checkpoint_primitive, *_CUSTOM)
 # Their type rules take all parameters as one record, which refuses unknown ones itself.
 _BY_RECORD = (ops.conv_general_dilated, ops.reduce_window)
 # Parameters that the rules of loops pass on as **params, so that no signature names them.

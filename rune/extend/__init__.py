@@ -22,19 +22,7 @@ from rune.extend.check import Disagreement, Report, check
 from rune.extend.operation import Native, Operation, lane_by_lane, leading, primitive
 from rune.listing import names as _names
 
-__all__ = [
-    "NOT_DIFFERENTIABLE",
-    "ZERO",
-    "Disagreement",
-    "Launch",
-    "Native",
-    "Operation",
-    "Report",
-    "Source",
-    "check",
-    "lane_by_lane",
-    "leading",
-    "primitive",
-]
+__all__ = ["NOT_DIFFERENTIABLE", "ZERO", "Disagreement", "Launch", "Native", "Operation", "Report", "Source"]
+__all__ += ["check", "lane_by_lane", "leading", "primitive"]
 
 __dir__ = _names(globals())

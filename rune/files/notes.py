@@ -67,7 +67,7 @@ def stored_as(dtype: np.dtype, shape: tuple[int, ...]) -> Leaf:
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse JSON from an untrusted file. Errors: Unreadable, also for a name that occurs twice."""
+    """Parse JSON from an untrusted file. Errors: Unreadable, even for a name that occurs twice."""
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Sorting along one dimension, also of several arrays by the first of them; largest elements.
+"""Sorting along one dimension, of several arrays by the first of them; largest elements.
 
 Every sort is stable and its order total: NaN after all numbers, -0 equal to 0, complex numbers by
 their real and then their imaginary part. The approximate forms are exact here.

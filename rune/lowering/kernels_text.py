@@ -275,15 +275,5 @@ def _expression_sizes(exprs: Iterable[Expr]) -> Iterator[Size]:
             yield from expr_sizes(part)
 
 
-__all__ = [
-    "COMBINE_WORDS",
-    "Value",
-    "inner_lets",
-    "kernel_sizes",
-    "kernel_symbols",
-    "program_sizes",
-    "program_text",
-    "sizes_text",
-    "to_text",
-    "type_sizes",
-]
+__all__ = ["COMBINE_WORDS", "Value", "inner_lets", "kernel_sizes", "kernel_symbols", "program_sizes"]
+__all__ += ["program_text", "sizes_text", "to_text", "type_sizes"]

@@ -1,6 +1,6 @@
 """Attention: softmax(Q Kᵀ scale + bias) V for every head, under the name and arguments of jax.nn.
 
-Scores are f32 at least, and their softmax is f32, also of f64, as in JAX. All kinds of masks are
+Scores are f32 at least, and their softmax is f32, even for f64, as in JAX. All kinds of masks are
 combined into one bool array, computed from index comparisons where it is used. A masked score is a
 large negative number, so that a row that is masked everywhere attends uniformly instead of becoming
 NaN.

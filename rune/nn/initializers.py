@@ -375,28 +375,10 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
     return Initializer(draw, "delta_orthogonal", dtype)
 
 
-__all__ = [
-    "Initializer",
-    "constant",
-    "delta_orthogonal",
-    "glorot_normal",
-    "glorot_uniform",
-    "he_normal",
-    "he_uniform",
-    "kaiming_normal",
-    "kaiming_uniform",
-    "lecun_normal",
-    "lecun_uniform",
-    "normal",
-    "ones",
-    "orthogonal",
-    "truncated_normal",
-    "uniform",
-    "variance_scaling",
-    "xavier_normal",
-    "xavier_uniform",
-    "zeros",
-]
+__all__ = ["Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal"]
+__all__ += ["he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones"]
+__all__ += ["orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform"]
+__all__ += ["zeros"]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

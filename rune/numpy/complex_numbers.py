@@ -160,15 +160,5 @@ def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
     return ops.real(x) if bool(st.all(ops.lt(part, constant(bound, part)))) else x
 
 
-__all__ = [
-    "angle",
-    "conj",
-    "conjugate",
-    "imag",
-    "iscomplex",
-    "iscomplexobj",
-    "isreal",
-    "isrealobj",
-    "real",
-    "real_if_close",
-]
+__all__ = ["angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real"]
+__all__ += ["real_if_close"]

@@ -473,26 +473,8 @@ def _shifted(name: str, x: ArrayLike, axes: Axis, by: Callable[..., Array]) -> A
     return roll(x, tuple(by(type_of(x).shape[axis]) for axis in numbers), numbers)
 
 
-__all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft"]
+__all__ += ["irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

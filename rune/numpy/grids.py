@@ -432,21 +432,6 @@ mgrid, ogrid = _Grid("mgrid", sparse=False), _Grid("ogrid", sparse=True)
 r_, c_ = _Joined("r_", 0, 1, -1), _Joined("c_", -1, 2, 0)
 s_, index_exp = _Index("s_", tuples=False), _Index("index_exp", tuples=True)
 
-__all__ = [
-    "c_",
-    "diag_indices",
-    "diag_indices_from",
-    "fill_diagonal",
-    "index_exp",
-    "indices",
-    "ix_",
-    "mask_indices",
-    "mgrid",
-    "ogrid",
-    "r_",
-    "ravel_multi_index",
-    "s_",
-    "tril_indices_from",
-    "triu_indices_from",
-    "unravel_index",
-]
+__all__ = ["c_", "diag_indices", "diag_indices_from", "fill_diagonal", "index_exp", "indices", "ix_"]
+__all__ += ["mask_indices", "mgrid", "ogrid", "r_", "ravel_multi_index", "s_", "tril_indices_from"]
+__all__ += ["triu_indices_from", "unravel_index"]

@@ -197,17 +197,8 @@ def _storable(name: str, x: ArrayLike) -> np.ndarray:
 
 
 # NotImplementedError and RuntimeError: archives of later versions, and encrypted ones.
-_DAMAGE = (
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    TokenError,
-    ValueError,
-    BadZipFile,
-    struct.error,
-    zlib.error,
-)
+_DAMAGE = (EOFError, NotImplementedError, RuntimeError, SyntaxError, TokenError, ValueError)
+_DAMAGE += (BadZipFile, struct.error, zlib.error)
 
 
 def load(file: Any, *args: Any, **kwargs: object) -> Any:
@@ -298,16 +289,5 @@ def _capsule(x: Array, stream: int | None = None) -> object:
         return x.__dlpack__() if stream is None else x.__dlpack__(stream=stream)
 
 
-__all__ = [
-    "from_dlpack",
-    "frombuffer",
-    "fromfile",
-    "fromiter",
-    "fromstring",
-    "load",
-    "loadtxt",
-    "save",
-    "savetxt",
-    "savez",
-    "savez_compressed",
-]
+__all__ = ["from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "load", "loadtxt", "save", "savetxt"]
+__all__ += ["savez", "savez_compressed"]

@@ -157,15 +157,5 @@ def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
     return np.base_repr(number.__index__(), base, padding)
 
 
-__all__ = [
-    "array2string",
-    "array_repr",
-    "array_str",
-    "base_repr",
-    "binary_repr",
-    "format_float_positional",
-    "format_float_scientific",
-    "get_printoptions",
-    "printoptions",
-    "set_printoptions",
-]
+__all__ = ["array2string", "array_repr", "array_str", "base_repr", "binary_repr", "format_float_positional"]
+__all__ += ["format_float_scientific", "get_printoptions", "printoptions", "set_printoptions"]

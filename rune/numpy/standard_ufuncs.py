@@ -111,19 +111,5 @@ logaddexp = _ufunc(transcendental.logaddexp, -np.inf)
 logaddexp2 = _ufunc(transcendental.logaddexp2, -np.inf)
 negative = ufunc(arithmetic.negative, 1, 1)
 
-__all__ = [
-    "add",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negative",
-    "subtract",
-]
+__all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2", "logical_and"]
+__all__ += ["logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract"]

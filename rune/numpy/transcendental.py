@@ -232,40 +232,7 @@ def _sinc_series(square: ArrayLike) -> Array:
     return out
 
 
-__all__ = [
-    "acos",
-    "acosh",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cbrt",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "degrees",
-    "exp",
-    "exp2",
-    "expm1",
-    "hypot",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "rad2deg",
-    "radians",
-    "sin",
-    "sinc",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-]
+__all__ = ["acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin"]
+__all__ += ["asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1"]
+__all__ += ["hypot", "log", "log1p", "log2", "log10", "rad2deg", "radians", "sin", "sinc", "sinh", "sqrt", "tan"]
+__all__ += ["tanh"]

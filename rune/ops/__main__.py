@@ -39,38 +39,11 @@ from rune.transforms.programs.text import PRIMITIVES as HOLDING_PROGRAMS
 from rune.transforms.sharding.reshard import mesh_part
 
 # Lowering writes these after all derivatives and batches are taken, so they need no such rules.
-WRITTEN_BY_LOWERING = (
-    in_memory,
-    loop,
-    branch,
-    take_row,
-    put_row,
-    host_call,
-    source_call,
-    part,
-    interleave,
-    split_axis,
-    join_axis,
-    strided_dot,
-    routine_dot,
-    line_fft,
-    line_rfft,
-    line_irfft,
-    row_fft,
-    dense_cholesky,
-    dense_geqrf,
-    dense_lu,
-    dense_product,
-    dense_solve,
-    square_svd,
-    mesh_part,
-    digit_counts,
-    move_digits,
-    inverse_rows,
-    scan_by_groups,
-    extreme_of_tiles,
-    factor_block,
-    solve_rows,
+_CONTROL = (in_memory, loop, branch, take_row, put_row, host_call, source_call, part, interleave, split_axis, join_axis)
+_ROUTINES = (strided_dot, routine_dot, line_fft, line_rfft, line_irfft, row_fft)
+_DENSE = (dense_cholesky, dense_geqrf, dense_lu, dense_product, dense_solve, square_svd, mesh_part)
+_TILES = (digit_counts, move_digits, inverse_rows, scan_by_groups, extreme_of_tiles, factor_block, solve_rows)
+_SCATTERS = (
     eliminate_columns,
     scatter_atomically,
     combine_runs,
@@ -78,11 +51,9 @@ WRITTEN_BY_LOWERING = (
     count_digits,
     digit_starts,
     move_by_groups,
-    first_marks,
-    mark_exponents,
-    sum_integers,
-    rounded_sums,
 )
+_FIXED_POINT = (first_marks, mark_exponents, sum_integers, rounded_sums)
+WRITTEN_BY_LOWERING = (*_CONTROL, *_ROUTINES, *_DENSE, *_TILES, *_SCATTERS, *_FIXED_POINT)
 
 EVERY_PRIMITIVE = (*PRIMITIVES, *LIBRARY, *COLLECTIVES, *HOLDING_PROGRAMS, *CONTROL, *WRITTEN_BY_LOWERING)
 

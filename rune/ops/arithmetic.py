@@ -345,15 +345,8 @@ def cast(x: Any, dtype: np.dtype) -> Any:
     return x if type_of(x).dtype == dtype else convert(x, dtype=dtype)
 
 
-PRIMITIVES = (
-    eq,
-    ne,
-    lt,
-    le,
-    gt,
-    ge,
-    is_finite,
-    select,
+_OF_TRUTH = (eq, ne, lt, le, gt, ge, is_finite, select)
+_OF_NUMBERS = (
     neg,
     add,
     sub,
@@ -371,14 +364,6 @@ PRIMITIVES = (
     min,
     copysign,
     nextafter,
-    logical_not,
-    logical_and,
-    logical_or,
-    logical_xor,
-    shl,
-    shr,
-    popcount,
-    clz,
-    convert,
-    bitcast,
 )
+_OF_BITS = (logical_not, logical_and, logical_or, logical_xor, shl, shr, popcount, clz)
+PRIMITIVES = (*_OF_TRUTH, *_OF_NUMBERS, *_OF_BITS, convert, bitcast)

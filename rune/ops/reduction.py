@@ -332,17 +332,5 @@ cummin = _cumulative(
     _doubling_jvp(_extremum_step(lambda: min, lambda: lt), lambda x: literal_like(np.inf, x)),
 )
 
-PRIMITIVES = (
-    reduce_sum,
-    reduce_prod,
-    reduce_max,
-    reduce_min,
-    reduce_and,
-    reduce_or,
-    argmax,
-    argmin,
-    cumsum,
-    cumprod,
-    cummax,
-    cummin,
-)
+_OF_ELEMENTS = (reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_and, reduce_or)
+PRIMITIVES = (*_OF_ELEMENTS, argmax, argmin, cumsum, cumprod, cummax, cummin)

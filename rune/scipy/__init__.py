@@ -32,19 +32,7 @@ else:
         return sorted({*globals(), *__all__})
 
 
-__all__ = [
-    "cluster",
-    "fft",
-    "integrate",
-    "interpolate",
-    "linalg",
-    "ndimage",
-    "optimize",
-    "signal",
-    "sparse",
-    "spatial",
-    "special",
-    "stats",
-]
+__all__ = ["cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse"]
+__all__ += ["spatial", "special", "stats"]
 
 __dir__ = _names(globals())

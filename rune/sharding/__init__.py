@@ -24,21 +24,7 @@ from rune.sharding.shards import Shard as Shard
 
 P = PartitionSpec
 
-__all__ = [
-    "AbstractMesh",
-    "AxisType",
-    "Mesh",
-    "NamedSharding",
-    "P",
-    "PartitionSpec",
-    "Shard",
-    "Sharding",
-    "SingleDeviceSharding",
-    "get_abstract_mesh",
-    "get_mesh",
-    "make_mesh",
-    "set_mesh",
-    "use_abstract_mesh",
-]
+__all__ = ["AbstractMesh", "AxisType", "Mesh", "NamedSharding", "P", "PartitionSpec", "Shard", "Sharding"]
+__all__ += ["SingleDeviceSharding", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "use_abstract_mesh"]
 
 __dir__ = _names(globals())

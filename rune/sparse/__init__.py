@@ -64,60 +64,15 @@ from rune.sparse.sparsify import sparsify
 
 jacobian = jacrev
 
-__all__ = [
-    "BCOO",
-    "BCSR",
-    "COO",
-    "CSC",
-    "CSR",
-    "Sparse",
-    "SparseEfficiencyError",
-    "SparseEfficiencyWarning",
-    "bcoo_broadcast_in_dim",
-    "bcoo_concatenate",
-    "bcoo_dot_general",
-    "bcoo_dot_general_sampled",
-    "bcoo_dynamic_slice",
-    "bcoo_extract",
-    "bcoo_fromdense",
-    "bcoo_multiply_dense",
-    "bcoo_multiply_sparse",
-    "bcoo_reduce_sum",
-    "bcoo_reshape",
-    "bcoo_rev",
-    "bcoo_slice",
-    "bcoo_sort_indices",
-    "bcoo_squeeze",
-    "bcoo_sum_duplicates",
-    "bcoo_todense",
-    "bcoo_transpose",
-    "bcoo_update_layout",
-    "bcsr_broadcast_in_dim",
-    "bcsr_concatenate",
-    "bcsr_dot_general",
-    "bcsr_extract",
-    "bcsr_fromdense",
-    "bcsr_sum_duplicates",
-    "bcsr_todense",
-    "coo_fromdense",
-    "coo_matmat",
-    "coo_matvec",
-    "coo_todense",
-    "csr_fromdense",
-    "csr_matmat",
-    "csr_matvec",
-    "csr_todense",
-    "empty",
-    "eye",
-    "grad",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "random_bcoo",
-    "sparsify",
-    "todense",
-    "value_and_grad",
-]
+__all__ = ["BCOO", "BCSR", "COO", "CSC", "CSR", "Sparse", "SparseEfficiencyError", "SparseEfficiencyWarning"]
+__all__ += ["bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general", "bcoo_dot_general_sampled"]
+__all__ += ["bcoo_dynamic_slice", "bcoo_extract", "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_multiply_sparse"]
+__all__ += ["bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice", "bcoo_sort_indices", "bcoo_squeeze"]
+__all__ += ["bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "bcoo_update_layout", "bcsr_broadcast_in_dim"]
+__all__ += ["bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_fromdense", "bcsr_sum_duplicates"]
+__all__ += ["bcsr_todense", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense", "csr_fromdense"]
+__all__ += ["csr_matmat", "csr_matvec", "csr_todense", "empty", "eye", "grad", "jacfwd", "jacobian", "jacrev"]
+__all__ += ["random_bcoo", "sparsify", "todense", "value_and_grad"]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

@@ -263,7 +263,7 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """The array with one element for each position that has one, also of 0, sorted by position.
+    """The array with one element for each position that has one, even a 0, sorted by position.
 
     nse: the number of elements to make room for, by default their count; required under jit
     Shapes: those of `mat`. Types: those of `mat`.

@@ -334,12 +334,5 @@ callback_primitive = Direct(
     effect=lambda *, effect, **_: effect,
 )
 
-__all__ = [
-    "HostCall",
-    "LaneByLane",
-    "callback_primitive",
-    "debug_callback",
-    "io_callback",
-    "pure_callback",
-    "refuse_io",
-]
+__all__ = ["HostCall", "LaneByLane", "callback_primitive", "debug_callback", "io_callback", "pure_callback"]
+__all__ += ["refuse_io"]

@@ -54,44 +54,13 @@ if _typing.TYPE_CHECKING:
     _WithOne: _typing.TypeAlias = Callable[[_Array, Any], _Array]
     _WithTwo: _typing.TypeAlias = Callable[[_Array, Any, Any], _Array]
 
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "KeyPath",
-    "Partial",
-    "SequenceKey",
-    "TreeDef",
-    "all",
-    "all_leaves",
-    "broadcast",
-    "broadcast_prefix",
-    "flatten",
-    "flatten_one_level",
-    "flatten_one_level_with_keys",
-    "flatten_up_to",
-    "flatten_with_path",
-    "is_tree_node",
-    "keystr",
-    "leaves",
-    "leaves_with_path",
-    "load",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "register_dataclass",
-    "register_node",
-    "register_node_class",
-    "register_node_with_keys",
-    "register_node_with_keys_class",
-    "register_static",
-    "save",
-    "static",
-    "structure",
-    "transpose",
-    "unflatten",
-]
+__all__ = ["DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyPath", "Partial", "SequenceKey", "TreeDef", "all"]
+__all__ += ["all_leaves", "broadcast", "broadcast_prefix", "flatten", "flatten_one_level"]
+__all__ += ["flatten_one_level_with_keys", "flatten_up_to", "flatten_with_path", "is_tree_node", "keystr", "leaves"]
+__all__ += ["leaves_with_path", "load", "map", "map_with_path", "reduce", "reduce_associative"]
+__all__ += ["register_dataclass", "register_node", "register_node_class", "register_node_with_keys"]
+__all__ += ["register_node_with_keys_class", "register_static", "save", "static", "structure", "transpose"]
+__all__ += ["unflatten"]
 
 IsLeaf = Callable[..., bool]
 _MISSING = object()
@@ -99,7 +68,7 @@ _DEEPEST_CALL = 64  # of `_walk`, whose recursion is faster than the explicit st
 
 
 def flatten(tree: object, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree, and its structure. `is_leaf` can make a leaf of any node, also of None.
+    """The leaves of a tree, and its structure. `is_leaf` can make a leaf of any node, even of None.
 
     Errors: ArgumentError for a dict with keys that cannot be sorted.
 

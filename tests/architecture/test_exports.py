@@ -22,7 +22,8 @@ DOORS = [
 
 def listed(tree: ast.Module) -> set[str]:
     """The names of `__all__`, which are exported."""
-    lists = (n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__")
+    lists = [n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
+    lists += [n.value for n in tree.body if isinstance(n, ast.AugAssign) and ast.unparse(n.target) == "__all__"]
     return {str(e.value) for value in lists for e in ast.walk(value) if isinstance(e, ast.Constant)}
 
 

@@ -23,7 +23,7 @@ ADDITIONS = {
             "dx, _scale(cos(_scale(x, math.pi)), math.pi)))",
         ),
         ("    of_floats(tan, ", '    of_floats(sinpi, "Sine of pi x.", "0.0", "0.", FLOATS),'),
-        ('    "tan",', '    "sinpi",'),
+        ("__all__ += [", '__all__ += ["sinpi"]'),
     ),
     "rune/lowering/scalar/trigonometric.py": (
         ("def _odd(", "def sinpi(x: Number) -> Number:\n    return sin(x * math.pi)\n\n"),
@@ -33,7 +33,7 @@ ADDITIONS = {
     ),
     "rune/numpy/transcendental.py": (
         ("tan = _real(", 'sinpi = _real("sinpi", ROWS["sinpi"])'),
-        ('    "tan",', '    "sinpi",'),
+        ("__all__ += [", '__all__ += ["sinpi"]'),
     ),
 }
 PROGRAM = """

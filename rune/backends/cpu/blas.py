@@ -74,7 +74,7 @@ def _dot(gemm: Gemm, real: str, code: Code, a: Value, b: Value, c: Value, batch:
         return size.cast("trunc", gemm.integer)
 
     def stride(length: Value) -> Value:
-        return integer(length.call("smax", 1))  # BLAS refuses 0, also of an empty matrix
+        return integer(length.call("smax", 1))  # BLAS refuses 0, even for an empty matrix
 
     one, zero = code.constant(real, 1.0), code.constant(real, 0.0)
     head = [code.constant("i32", _ROW_MAJOR), order(trans_a), order(trans_b), *map(integer, (m, n, k)), one]

@@ -44,52 +44,18 @@ from rune.backends.vulkan.driver import (
 from rune.errors import DeviceError, OutOfMemory
 from rune.records import dataclass
 
-_FUNCTIONS = (
-    "vkGetDeviceQueue",
-    "vkDestroyDevice",
-    "vkDeviceWaitIdle",
-    "vkQueueSubmit",
-    "vkCreateBuffer",
-    "vkDestroyBuffer",
-    "vkGetBufferMemoryRequirements",
-    "vkBindBufferMemory",
-    "vkAllocateMemory",
-    "vkFreeMemory",
-    "vkMapMemory",
-    "vkFlushMappedMemoryRanges",
-    "vkInvalidateMappedMemoryRanges",
-    "vkGetBufferDeviceAddress",
-    "vkCreateSemaphore",
-    "vkDestroySemaphore",
-    "vkWaitSemaphores",
-    "vkGetSemaphoreCounterValue",
-    "vkCreateCommandPool",
-    "vkDestroyCommandPool",
-    "vkAllocateCommandBuffers",
-    "vkFreeCommandBuffers",
-    "vkBeginCommandBuffer",
-    "vkEndCommandBuffer",
-    "vkCmdBindPipeline",
-    "vkCmdPushConstants",
-    "vkCmdDispatch",
-    "vkCmdDispatchIndirect",
-    "vkCmdPipelineBarrier",
-    "vkCmdCopyBuffer",
-    "vkCreateShaderModule",
-    "vkDestroyShaderModule",
-    "vkCreatePipelineLayout",
-    "vkDestroyPipelineLayout",
-    "vkCreatePipelineCache",
-    "vkDestroyPipelineCache",
-    "vkGetPipelineCacheData",
-    "vkCreateComputePipelines",
-    "vkDestroyPipeline",
-    "vkCreateQueryPool",
-    "vkDestroyQueryPool",
-    "vkCmdResetQueryPool",
-    "vkCmdWriteTimestamp",
-    "vkGetQueryPoolResults",
-)
+_FUNCTIONS = """
+    vkGetDeviceQueue vkDestroyDevice vkDeviceWaitIdle vkQueueSubmit vkCreateBuffer vkDestroyBuffer
+    vkGetBufferMemoryRequirements vkBindBufferMemory vkAllocateMemory vkFreeMemory vkMapMemory
+    vkFlushMappedMemoryRanges vkInvalidateMappedMemoryRanges vkGetBufferDeviceAddress vkCreateSemaphore
+    vkDestroySemaphore vkWaitSemaphores vkGetSemaphoreCounterValue vkCreateCommandPool vkDestroyCommandPool
+    vkAllocateCommandBuffers vkFreeCommandBuffers vkBeginCommandBuffer vkEndCommandBuffer vkCmdBindPipeline
+    vkCmdPushConstants vkCmdDispatch vkCmdDispatchIndirect vkCmdPipelineBarrier vkCmdCopyBuffer
+    vkCreateShaderModule vkDestroyShaderModule vkCreatePipelineLayout vkDestroyPipelineLayout
+    vkCreatePipelineCache vkDestroyPipelineCache vkGetPipelineCacheData vkCreateComputePipelines
+    vkDestroyPipeline vkCreateQueryPool vkDestroyQueryPool vkCmdResetQueryPool vkCmdWriteTimestamp
+    vkGetQueryPoolResults
+""".split()
 _MAKERS = {"DeviceMemory": ("vkAllocateMemory", "vkFreeMemory")}  # others: vkCreateX, vkDestroyX
 _SLICE_NS = 100_000_000  # the longest wait in the driver, after which Ctrl-C is handled
 _PAUSE_S = 0.001  # between two checks whether all waits have ended

@@ -32,28 +32,13 @@ _QUEUE_IS_PROTECTED = 0x10  # VK_QUEUE_PROTECTED_BIT, which the package lacks
 _API_1_2, _API_1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
 
 # The features that rune enables where a device has them; the first three are required.
-FEATURES = (
-    "bufferDeviceAddress",
-    "timelineSemaphore",
-    "shaderInt64",
-    "shaderFloat64",
-    "shaderInt16",
-    "shaderFloat16",
-    "shaderInt8",
-    "storageBuffer16BitAccess",
-    "uniformAndStorageBuffer16BitAccess",
-    "storageBuffer8BitAccess",
-    "uniformAndStorageBuffer8BitAccess",
-    "vulkanMemoryModel",
-    "vulkanMemoryModelDeviceScope",
-    "shaderSubgroupExtendedTypes",
-    "scalarBlockLayout",
-    "variablePointers",
-    "variablePointersStorageBuffer",
-    "shaderBufferInt64Atomics",
-    "subgroupSizeControl",
-    "computeFullSubgroups",
-)
+FEATURES = """
+    bufferDeviceAddress timelineSemaphore shaderInt64 shaderFloat64 shaderInt16 shaderFloat16 shaderInt8
+    storageBuffer16BitAccess uniformAndStorageBuffer16BitAccess storageBuffer8BitAccess
+    uniformAndStorageBuffer8BitAccess vulkanMemoryModel vulkanMemoryModelDeviceScope shaderSubgroupExtendedTypes
+    scalarBlockLayout variablePointers variablePointersStorageBuffer shaderBufferInt64Atomics
+    subgroupSizeControl computeFullSubgroups
+""".split()
 NEEDED = FEATURES[:3]
 
 

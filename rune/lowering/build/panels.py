@@ -94,7 +94,7 @@ class Panel:
 
 
 def step(index: Size, name: str) -> Size:
-    """How far apart the first two elements along an axis are, also if the axis is a merged one."""
+    """How far apart the first two elements along an axis are, even if the axis is a merged one."""
     # No coefficient: of a merged axis the index has quotients and remainders.
     first, second = (dims.substitute(index, {name: k}) if isinstance(index, Dim) else index for k in (0, 1))
     return second - first

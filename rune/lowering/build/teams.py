@@ -290,13 +290,5 @@ def _factor(operand: Operand, team: Size, length: int, number: Size, buffers: in
     return Factor(panel.name, index, *panel.strides, panel.load.dtype, block)
 
 
-__all__ = [
-    "LEAST_BUFFERS",
-    "LINE",
-    "Teams",
-    "has_teams",
-    "is_fetched",
-    "multiplied_together",
-    "team_bytes",
-    "team_operands",
-]
+__all__ = ["LEAST_BUFFERS", "LINE", "Teams", "has_teams", "is_fetched", "multiplied_together", "team_bytes"]
+__all__ += ["team_operands"]

@@ -14,7 +14,7 @@ A guard is the condition under which a value is needed; loads below it read memo
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping
 from dataclasses import field
 
 import numpy as np
@@ -223,8 +223,8 @@ class Emitter:
             # Reversed, since the stack takes its last entry first.
             pending += [(need, None, []) for need in reversed(needs)]
 
-    def find(self, key: Key) -> Term | None:
-        """A remembered answer."""
+    def find(self, key: Hashable) -> Term | None:
+        """A remembered answer, or what was bound under another key."""
         outer, inner = self.memo
         return outer.get(key) or (inner.get(key) if inner else None)
 
@@ -391,7 +391,7 @@ class Emitter:
         atom = equation.operands[element.operand]
         needed = request(atom, element.indices, guard) if isinstance(atom, Var) else (atom, (), None)
         key = (*needed, element.clamp)
-        local = self.memo[0].get(key) or self.memo[1].get(key)
+        local = self.find(key)
         if local is None:
             value = self.signed(self.argument(atom, element.indices, guard))
             if element.clamp is not None:
@@ -413,7 +413,7 @@ class Emitter:
         decisive = [c for bounds in where for c in comparisons(bounds)]
         if not decisive:
             return None
-        conjunction = self.memo[0].get(where) or self.memo[1].get(where)
+        conjunction = self.find(where)
         if conjunction is None:
             conjunction = self.all(
                 [self.operation(name, [self.index(a), self.index(b)], dtypes.bool_) for name, a, b in decisive]
@@ -433,7 +433,7 @@ class Emitter:
         if guard is None or condition is None:
             return guard if condition is None else condition.expr
         key = (guard, condition.expr)
-        conjunction = self.memo[0].get(key) or self.memo[1].get(key)
+        conjunction = self.find(key)
         if conjunction is None:
             conjunction = self.all([Term(guard, self.expr_level(guard)), condition])
             self.memo[conjunction.level][key] = conjunction

@@ -30,34 +30,10 @@ from rune.scipy.signal.spectral import coherence, csd, istft, periodogram, spect
 from rune.scipy.signal.trends import detrend, hilbert, resample
 from rune.scipy.signal.windows import get_window
 
-__all__ = [
-    "choose_conv_method",
-    "coherence",
-    "convolve",
-    "convolve2d",
-    "correlate",
-    "correlate2d",
-    "correlation_lags",
-    "csd",
-    "detrend",
-    "fftconvolve",
-    "filtfilt",
-    "get_window",
-    "hilbert",
-    "istft",
-    "lfilter",
-    "lfilter_zi",
-    "oaconvolve",
-    "periodogram",
-    "resample",
-    "savgol_coeffs",
-    "savgol_filter",
-    "sosfilt",
-    "spectrogram",
-    "stft",
-    "welch",
-    "windows",
-]
+__all__ = ["choose_conv_method", "coherence", "convolve", "convolve2d", "correlate", "correlate2d"]
+__all__ += ["correlation_lags", "csd", "detrend", "fftconvolve", "filtfilt", "get_window", "hilbert", "istft"]
+__all__ += ["lfilter", "lfilter_zi", "oaconvolve", "periodogram", "resample", "savgol_coeffs", "savgol_filter"]
+__all__ += ["sosfilt", "spectrogram", "stft", "welch", "windows"]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

@@ -13,30 +13,9 @@ from rune.array import Array, as_array
 from rune.listing import names as _names
 from rune.scipy.signal.window_shapes import Window, chosen_window, window_values
 
-__all__ = [
-    "barthann",
-    "bartlett",
-    "blackman",
-    "blackmanharris",
-    "bohman",
-    "boxcar",
-    "cosine",
-    "exponential",
-    "flattop",
-    "gaussian",
-    "general_cosine",
-    "general_gaussian",
-    "general_hamming",
-    "get_window",
-    "hamming",
-    "hann",
-    "kaiser",
-    "lanczos",
-    "nuttall",
-    "parzen",
-    "triang",
-    "tukey",
-]
+__all__ = ["barthann", "bartlett", "blackman", "blackmanharris", "bohman", "boxcar", "cosine", "exponential"]
+__all__ += ["flattop", "gaussian", "general_cosine", "general_gaussian", "general_hamming", "get_window", "hamming"]
+__all__ += ["hann", "kaiser", "lanczos", "nuttall", "parzen", "triang", "tukey"]
 
 
 def get_window(window: Window, Nx: int, fftbins: bool = True) -> Array:

@@ -155,7 +155,7 @@ _K1 = tuple(
 
 
 def _log_of_half(x: Array) -> Array:
-    """log(x / 2), also where half of a denormal number is 0."""
+    """log(x / 2), even where half of a denormal number is 0."""
     is_tiny = x < 1e-30
     return rnp.log(rnp.where(is_tiny, x, 0.5 * x)) - rnp.where(is_tiny, math.log(2.0), 0.0)
 

@@ -222,7 +222,7 @@ log_normal_cdf.defjvps(lambda t, y, x: t * math.sqrt(2 / math.pi) / _erfcx(x * (
 @of_lists
 @elementwise
 def log_ndtr(x: Array) -> Array:
-    """log Φ(x), also where Φ underflows.
+    """log Φ(x), even where Φ underflows.
 
     Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.

@@ -19,20 +19,7 @@ from rune.transforms.eval_shape import ShapeDtypeStruct
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.primitive import shard_map_primitive
 
-PRIMITIVES = (
-    jit_primitive,
-    checkpoint_primitive,
-    apart,
-    name_primitive,
-    last_failure,
-    custom_jvp_call,
-    custom_vjp_call,
-    custom_lin,
-    custom_vmap_call,
-    linear_call_primitive,
-    callback_primitive,
-    to_device,
-    shard_map_primitive,
-    sharding_constraint,
-)
+_CUSTOM = (custom_jvp_call, custom_vjp_call, custom_lin, custom_vmap_call, linear_call_primitive)
+_DEVICES = (callback_primitive, to_device, shard_map_primitive, sharding_constraint)
+PRIMITIVES = (jit_primitive, checkpoint_primitive, apart, name_primitive, last_failure, *_CUSTOM, *_DEVICES)
 RECORDS = (ShapeDtypeStruct, Simple, ByName, Either)  # dataclasses among the parameters

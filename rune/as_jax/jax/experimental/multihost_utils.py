@@ -9,13 +9,8 @@ import numpy as np
 from rune import absent, tree
 from rune.distributed import broadcast_one_to_all, process_allgather, sync_global_devices
 
-__all__ = [
-    "assert_equal",
-    "broadcast_one_to_all",
-    "process_allgather",
-    "reached_preemption_sync_point",
-    "sync_global_devices",
-]
+__all__ = ["assert_equal", "broadcast_one_to_all", "process_allgather", "reached_preemption_sync_point"]
+__all__ += ["sync_global_devices"]
 
 __getattr__ = absent.of(__name__)
 

@@ -116,34 +116,11 @@ class NativeCall:
     runs: array[int]  # counts all runs, in its first word
 
 
-_HEAD = (
-    "CONFIG",
-    "POSITIONAL",
-    "NAMES",
-    "NAMES_AT",
-    "NODES",
-    "NODES_AT",
-    "INPUTS",
-    "RESULTS",
-    "RESULTS_AT",
-    "ARENA_BYTES",
-    "ARENAS",
-    "ARENA_MAKER",
-    "SIZES",
-    "SIZES_AT",
-    "FUNCTION",
-    "PLAYER",
-    "IS_BRIEF",
-    "PLACE",
-    "DONATED",
-    "DONATED_AT",
-    "BUILD",
-    "BUILD_AT",
-    "FINISH",
-    "SUBMITTED",
-    "FINISHED",
-    "RUNS",
-)
+_HEAD = """
+    CONFIG POSITIONAL NAMES NAMES_AT NODES NODES_AT INPUTS RESULTS RESULTS_AT ARENA_BYTES ARENAS ARENA_MAKER
+    SIZES SIZES_AT FUNCTION PLAYER IS_BRIEF PLACE DONATED DONATED_AT BUILD BUILD_AT FINISH SUBMITTED FINISHED
+    RUNS
+""".split()
 
 
 def record_of(call: NativeCall) -> CallRecord:

@@ -52,7 +52,7 @@ def stripes_function(shape: Shape) -> str:
     writer, (words,) = make.writer, make.pointers("words")
     w = {name: make.word(words, k, "ptr" if name in _POINTERS else "i64") for k, name in enumerate(_POINTERS + _SIZES)}
     begin, end = make.sizes("begin end")
-    m, n, k, units, watch = w["m"], w["n"], w["k"], w["units"], make.word(words, -1, "ptr")
+    m, n, k, units, watch = w["m"], w["n"], w["k"], w["units"], make.watch_of(words)
     by_rows = w["by_rows"].compare("ne", 0)
     unit = writer.select(by_rows, make.number(ROWS), shape.panel)
     length = writer.select(by_rows, m, n)

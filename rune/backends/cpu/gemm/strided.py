@@ -82,7 +82,7 @@ def stripes_function(shape: Shape) -> str:
     begin, end = make.sizes("begin end")
     across = by_rows.compare("ne", 0)
     unit = writer.select(across, make.number(ROWS), shape.panel)
-    length, slot, watch = writer.select(across, m, n), writer.allocate("i64"), make.word(words, -1, "ptr")
+    length, slot, watch = writer.select(across, m, n), writer.allocate("i64"), make.watch_of(words)
 
     def one_batch(i: Value) -> None:
         low = (begin - i * units).call("smax", 0) * unit

@@ -116,11 +116,15 @@ class Maker:
         return self.writer.load(type, self.at(words, number, "i64"))
 
     def words_of_task(self, pointers: int, sizes: int) -> tuple[list[Value], list[Value], Value]:
-        """The words of this task: its pointers, its sizes, and its watch, which is before them."""
+        """The words of this task: its pointers, its sizes, and its watch."""
         (words,) = self.pointers("words")
         types = ["ptr"] * pointers + ["i64"] * sizes
         values = [self.word(words, k, type) for k, type in enumerate(types)]
-        return values[:pointers], values[pointers:], self.word(words, -1, "ptr")
+        return values[:pointers], values[pointers:], self.watch_of(words)
+
+    def watch_of(self, words: Value) -> Value:
+        """The watch of a task, which is stored before its words."""
+        return self.word(words, -1, "ptr")
 
     def task(self, name: str, watch: Value, one: Callable[[Value], None]) -> str:
         """The text of a task of the pool, which does one(begin), ..., one(end - 1)."""
@@ -187,7 +191,7 @@ def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], 
     writer.either(remainder > 0, lambda: body(even, remainder))
 
 
-def in_groups(make: Maker, begin: Value, end: Value, body: Callable[[list[Value]], None], size: int = 4) -> None:
+def in_groups(make: Maker, begin: Value, end: Value, body: Callable[[list[Value]], None], size: int) -> None:
     """body([i, ...]) for `size` indices at once, then for single ones."""
     span = end - begin
     even = end - span.binary("urem", size)

@@ -20,7 +20,7 @@ GROUP = 48  # the most rows below the triangle in one product
 
 
 def root_of(make: Maker, pivot: Value) -> Value:
-    """The square root of a pivot; NaN if it is not positive, also for zero."""
+    """The square root of a pivot; NaN if it is not positive, so for zero as well."""
     writer = make.writer
     positive = writer.select(pivot > 0.0, pivot, float("nan"))
     return writer.intrinsic("sqrt", pivot.type, positive)

@@ -300,14 +300,5 @@ def bitcast(x: Value, target: np.dtype) -> Value:
     return convert(x, target) if dtypes.bool_ in (x.dtype, target) else x.as_dtype(target)
 
 
-__all__ = [
-    "NATIVE",
-    "Value",
-    "bitcast",
-    "constant",
-    "convert",
-    "integer_part",
-    "loose_operations",
-    "operation",
-    "resized",
-]
+__all__ = ["NATIVE", "Value", "bitcast", "constant", "convert", "integer_part", "loose_operations", "operation"]
+__all__ += ["resized"]
