@@ -19,7 +19,7 @@ BUDGETS: dict[str, int] = {
     "rune.checkify": 35,
     "rune.checkpoints": 2,
     "rune.config": 8,
-    "rune.control": 80,
+    "rune.control": 79,
     "rune.core": 25,
     "rune.data": 4,
     "rune.debug": 1,
