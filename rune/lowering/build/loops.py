@@ -63,7 +63,7 @@ def _may_pass(together: Together, statement: Statement, rows: Set[str]) -> bool:
 
 
 def _is_write(statement: Statement) -> bool:
-    return isinstance(statement, Write) and not statement.ordered
+    return isinstance(statement, Write) and not statement.ordered and statement.combine is None
 
 
 def _reads(statement: Statement) -> set[str]:

@@ -1,6 +1,6 @@
-"""Products with few columns: rows in place, by runs and copied, beyond every block, and when they are chosen.
+"""Products with few columns: rows in place, by runs and copied, and when they are chosen.
 
-Inputs are small integers, as in test_strided.py, so that any order of the sum gives the exact result.
+Inputs are small integers, as in test_strided.py: any order of the sum gives the exact result.
 """
 
 from __future__ import annotations
