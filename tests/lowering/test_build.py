@@ -123,6 +123,48 @@ def test_a_row_and_its_sum_share_one_loop(expect):
     )
 
 
+def padded(x, low: int = 1, high: int = 0):
+    """x with zeros around its middle axis."""
+    return ops.pad(x, 0.0, low=(0, low, 0), high=(0, high, 0), interior=(0, 0, 0))
+
+
+def test_a_value_that_is_stored_and_padded_needs_no_row(expect):
+    def function(x):
+        y = ops.exp(x)
+        return y, padded(y)
+
+    expect(
+        to_text(code_of(function, f32(2, 6, 4))),
+        """
+        code exp_pad_0(x0: read f32[48], y0: write f32[48], y1: write f32[56]) aliases x0 = y0 {
+          for i0 in 2 grid {
+            for i1 in 4 grid {
+              for j0 in 6 vector {
+                row1: f32 = exp(x0[24*i0 + i1 + 4*j0])
+                store y0[24*i0 + i1 + 4*j0] = row1
+                store y1[28*i0 + i1 + 4*j0 + 4] = row1
+              }
+              store y1[28*i0 + i1] = 0.0_f32
+            }
+          }
+        }""",
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 4), (2, 2, 3), (3, 17, 1), (5, 7, 33)], ids=str)
+@pytest.mark.parametrize(
+    "layouts",
+    [
+        lambda x, y: (padded(y), y, padded(y, 0, 2)),
+        lambda x, y: (y, padded(ops.mul(y, ops.neg(y)), 3, 1), padded(y)),
+        lambda x, y: (ops.concatenate(ops.mul(y, y), x, y, axis=1), y),
+        lambda x, y: (y, padded(ops.mul(y, x)), ops.reduce_sum(y, axes=(1,)), padded(y, 2, 2)),
+    ],
+)
+def test_a_value_stored_in_several_layouts_is_right(layouts, shape: tuple[int, ...]):
+    hold(lambda x: layouts(x, ops.exp(x)), f32(*shape))
+
+
 def test_a_scan_is_a_serial_loop_with_a_running_value(expect):
     expect(
         to_text(code_of(lambda x: ops.cumsum(x, axis=1, reverse=False), f32(4, 6))),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,10 +15,11 @@ import numpy as np
 
 from rune import dims
 from rune.backends.cpu import conventions
-from rune.backends.cpu.gemm.product import DIGITS, ROLES, WORDS, Product
-from rune.backends.cpu.gemm.small import Small, small_of
+from rune.backends.cpu.gemm.product import DIGITS, ROLES, WORDS, Product, is_narrow
+from rune.backends.cpu.gemm.shape import SCALARS, shape_for
+from rune.backends.cpu.gemm.small import Small, small_of, walks_of
 from rune.backends.cpu.host import Host
-from rune.backends.cpu.libraries import DOT, STRIDED_DOT, Libraries, of_system
+from rune.backends.cpu.libraries import DOT, NARROW_DOT, STRIDED_DOT, of_system
 from rune.backends.cpu.module import Module
 from rune.backends.cpu.watch import Watch
 from rune.dims import Size
@@ -46,13 +47,10 @@ class Run(Protocol):
         ...
 
 
-Address = Callable[[np.dtype, list[Product]], int]  # of a routine that supports these products
-
-
 def compile_dots(plan: Plan, host: Host) -> None:
     """Compile all code of the library for the products of a plan, in one module for each kind."""
     for (routine, dtype), products in products_of(plan, host).items():
-        _address(host.libraries, routine)(dtype, products)
+        host.libraries.product(routine, dtype, products)
 
 
 def products_of(plan: Plan, host: Host) -> dict[tuple[str, np.dtype], list[Product]]:
@@ -60,12 +58,20 @@ def products_of(plan: Plan, host: Host) -> dict[tuple[str, np.dtype], list[Produ
     products: dict[tuple[str, np.dtype], list[Product]] = defaultdict(list)
     for step in all_steps(plan):
         if isinstance(step, Call) and step.routine in (DOT, STRIDED_DOT) and _small(step, host) is None:
-            products[step.routine, step.outputs[0].type.dtype].append(_product(step))
+            products[_routine(step, host), step.outputs[0].type.dtype].append(_product(step))
     return products
 
 
-def _address(libraries: Libraries, routine: str) -> Address:
-    return libraries.dot if routine == DOT else libraries.strided_dot
+def _routine(step: Call, host: Host) -> str:
+    """The routine of the library that computes a product of a plan."""
+    dtype, parameters = step.outputs[0].type.dtype, dict(step.parameters)
+    is_of_blas = step.routine == DOT and of_system(dtype) != 0
+    sizes = {name: n for name, n in parameters.items() if isinstance(n, int)}
+    if is_of_blas or dtype not in SCALARS or len(sizes) < len(parameters):
+        return step.routine
+    lanes = shape_for(host.machine, SCALARS[dtype]).lanes
+    few = is_narrow(sizes["m"], sizes["n"], sizes["k"], walks_of(step, sizes)["a_inner"], lanes)
+    return NARROW_DOT if few else step.routine
 
 
 def _small(step: Call, host: Host) -> Small | None:
@@ -80,7 +86,7 @@ def _product(step: Call) -> Product:
     parameters = dict(step.parameters)
     m, n, k = (x if isinstance(x, int) else None for x in map(parameters.get, ("m", "n", "k")))
     trans_a, trans_b = (bool(parameters.get(x, False)) for x in ("trans_a", "trans_b"))
-    walks = {role: digits_of(parameters, role) for role in ROLES} if step.routine == STRIDED_DOT else {}
+    walks = walks_of(step, parameters)
     # A symbolic size leaves open which way of packing is taken, so all of them are compiled.
     is_known = all(isinstance(number, int) for digits in walks.values() for digit in digits for number in digit)
     return Product(m, n, k, trans_a, trans_b, walks if is_known else {})
@@ -143,14 +149,14 @@ def _flags(run: Run, step: Call) -> list[Value]:
 
 def _walk_words(run: Run, step: Call) -> Value:
     """The walks of strided views as words on the stack."""
-    parameters, writer = dict(step.parameters), run.writer
+    walks, writer = walks_of(step, dict(step.parameters)), run.writer
     words = writer.allocate("i64", WORDS * len(ROLES))
 
     def put(place: int, size: object) -> None:
         writer.store(run.size(_as_size(size)), writer.item(words, "i64", place))
 
     for number, role in enumerate(ROLES):
-        digits = digits_of(parameters, role)
+        digits = walks[role]
         # kernelize/walks.py makes no walk of an operand with more digits (MAX_DIGITS).
         assert 0 < len(digits) <= DIGITS
         put(number * WORDS, len(digits))
@@ -162,14 +168,14 @@ def _walk_words(run: Run, step: Call) -> Value:
 
 def _call(run: Run, step: Call, pointers: Sequence[Value]) -> None:
     """Call the routine on A, B and C."""
-    address = _address(run.module.host.libraries, step.routine)
-    extras = _flags(run, step) if step.routine == DOT else [_walk_words(run, step)]
-    parameters = dict(step.parameters)
+    parameters, host = dict(step.parameters), run.module.host
+    routine, dtype = _routine(step, host), step.outputs[0].type.dtype
+    extras = _flags(run, step) if routine == DOT else [_walk_words(run, step)]
     sizes = [_as_size(parameters[x]) for x in SIZES]
     watch = run.watch(dims.product(sizes))
     extents = map(run.size, sizes)
     operands_and_sizes = [*pointers, *extents, *extras, watch.pointer]
-    function = run.writer.at(address(step.outputs[0].type.dtype, [_product(step)]))
+    function = run.writer.at(host.libraries.product(routine, dtype, [_product(step)]))
     run.writer.do(f"call void {function.text}({', '.join(f'{v.type} {v.text}' for v in operands_and_sizes)})")
     watch.close()
 

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from rune.backends.cpu.fft.forms import Form
     from rune.backends.cpu.gemm import library as gemm_types
     from rune.backends.cpu.gemm.product import Product
+    from rune.backends.cpu.gemm.shape import Shape
     from rune.backends.cpu.linalg import library as linalg_types
 
 Word = tuple[str, ...]  # names an address, in every process
-DOT, STRIDED_DOT, FACTOR = "dot", "strided_dot", "factor"
-_ENTRIES = {DOT: "dot", STRIDED_DOT: "view_dot"}  # the pieces that plans call
+DOT, STRIDED_DOT, NARROW_DOT, FACTOR = "dot", "strided_dot", "narrow_dot", "factor"
+_ENTRIES = {DOT: "dot", STRIDED_DOT: "view_dot", NARROW_DOT: "narrow_dot"}  # the pieces that plans call
 _DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
 
 
@@ -55,21 +56,15 @@ class Libraries:
     effort: int
     pool: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
 
-    def dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
-        """The address of @dot, which supports these products. Errors: CompileError for other
+    def product(self, routine: str, dtype: np.dtype, products: Sequence[Product]) -> int:
+        """The address of a routine that supports these products. Errors: CompileError for other
         dtypes."""
-        address = of_system(dtype)
+        address = of_system(dtype) if routine == DOT else 0
         if address:
             return address
-        pieces = self.pieces(DOT, dtype)
-        pieces.need(gemm().pieces().pieces_of_dots(pieces.shape, self.cores, products))
-        return pieces.address(_ENTRIES[DOT])
-
-    def strided_dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
-        """The address of @dot for strided views, which supports these products."""
-        pieces = self.pieces(STRIDED_DOT, dtype)
-        pieces.need(gemm().strided().pieces_of(pieces.shape, self.cores, products))
-        return pieces.address(_ENTRIES[STRIDED_DOT])
+        pieces = self.pieces(routine, dtype)
+        pieces.need(pieces_of(routine, pieces.shape, self.cores, products))
+        return pieces.address(_ENTRIES[routine])
 
     def transform(self, dtype: np.dtype, forms: Sequence[Form], form: Form) -> int:
         """The address of the routine of a form, compiled in one module with all of `forms`."""
@@ -110,6 +105,17 @@ class Libraries:
         pieces = self.pieces(need.kind, dtype)
         pieces.need_groups(need.pieces)
         return pieces.address(_ENTRIES[need.kind])
+
+
+def pieces_of(routine: str, shape: Shape, cores: int, products: Sequence[Product]) -> set[str]:
+    """The pieces that products of a routine may call."""
+    match routine:
+        case "dot":
+            return gemm().pieces().pieces_of_dots(shape, cores, products)
+        case "narrow_dot":
+            return gemm().narrow().pieces_of(shape, products)
+        case _:
+            return gemm().strided().pieces_of(shape, cores, products)
 
 
 def of_system(dtype: np.dtype) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rune import dtypes
 from rune.backends.cpu import kinds_of_calls
 from rune.backends.cpu.host import Host
-from rune.backends.cpu.libraries import DOT, FACTOR, STRIDED_DOT, Need, gemm, linalg, of_system
+from rune.backends.cpu.libraries import DOT, FACTOR, STRIDED_DOT, Need, linalg, of_system, pieces_of
 from rune.lowering.factors import ROUTINES as FACTORS
 from rune.lowering.plan import Call, Plan, all_steps
 
@@ -26,8 +26,7 @@ def _products(plan: Plan, host: Host) -> list[Need]:
             needs.append(Need(routine, dtypes.short(dtype), ()))
             continue
         library = host.libraries.pieces(routine, dtype)
-        of_routine = gemm().pieces().pieces_of_dots if routine == DOT else gemm().strided().pieces_of
-        groups = library.groups_of(of_routine(library.shape, host.cores, products))
+        groups = library.groups_of(pieces_of(routine, library.shape, host.cores, products))
         needs.append(Need(routine, dtypes.short(dtype), groups))
     return needs
 

@@ -1,8 +1,9 @@
 """Write statements as loops.
 
-Consecutive statements over the same inner axes share one loop nest, unless one of them needs a
-value that another has only after its loop: two sums over one row, or a scratch row and its sum,
-take a single pass.
+Statements over the same inner axes share one loop nest, unless one of them needs a value that
+another has only after its loop: two sums over one row, or a scratch row and its sum, take a single
+pass. A copy of a scratch row joins it across writes of other elements, such as those of a border;
+a row that is read in its own nest alone is a value of each point, and needs no memory.
 
 Every nest is serial except for its innermost loop, whose iterations are independent (VECTOR); the
 ordered writes of a scatter are serial throughout, and so is a scan.
@@ -10,33 +11,65 @@ ordered writes of a scatter are serial throughout, and so is a scan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 
 import numpy as np
 
 from rune import dims
 from rune.dims import Size
 from rune.lowering.build.collapse import collapse_inner
+from rune.lowering.build.flatten import map_statement
 from rune.lowering.kernel import nodes
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op
 from rune.lowering.kernel.nodes import AddressSpace, Kind, Let, Stmt
-from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.rewrite import map_expr, walk_expr
 from rune.lowering.kernels import Axis, Fill, Reduce, Scan, Statement, Write, expressions, inner_axes
+from rune.records import replace
 
 Together = tuple[Statement, ...]
 
 
-def group(statements: Iterable[Statement]) -> Iterator[Together]:
+def group(statements: Iterable[Statement]) -> list[Together]:
     """Statements in order, grouped by the loop nest that they share."""
-    current: Together = ()
+    groups: list[Together] = []
     for statement in statements:
-        if current and not _joins(current, statement):
-            yield current
-            current = ()
-        current = (*current, statement)
-    if current:
-        yield current
+        number = _number_of_nest(groups, statement)
+        if number is None:
+            groups.append((statement,))
+        else:
+            groups[number] = (*groups[number], statement)
+    return groups
+
+
+def _number_of_nest(groups: Sequence[Together], statement: Statement) -> int | None:
+    """The number of the group that a statement joins; None if there is none."""
+    for number in reversed(range(len(groups))):
+        if _joins(groups[number], statement):
+            return number
+        rows = {s.name for together in groups[:number] for s in together if isinstance(s, Fill)}
+        if not _may_pass(groups[number], statement, rows):
+            return None
+    return None
+
+
+def _may_pass(together: Together, statement: Statement, rows: Set[str]) -> bool:
+    """Whether a statement may run before others: it reads `rows` alone, and they read nothing.
+
+    Unordered writes change different elements, also those of one output.
+    """
+    return _is_write(statement) and _reads(statement) <= rows and all(_is_write(s) and not _reads(s) for s in together)
+
+
+def _is_write(statement: Statement) -> bool:
+    return isinstance(statement, Write) and not statement.ordered and statement.combine is None
+
+
+def _reads(statement: Statement) -> set[str]:
+    """The buffers and scratch rows that a statement loads from, and the locals that it reads."""
+    parts = (part for expr in expressions(statement) for part in walk_expr(expr))
+    return {part.buffer if isinstance(part, Load) else part.name for part in parts if isinstance(part, Load | Local)}
 
 
 def _joins(current: Together, statement: Statement) -> bool:
@@ -92,7 +125,8 @@ def body(statements: Iterable[Statement], rows: Mapping[str, int], output_dtypes
     output_dtypes: one for each output
     """
     statements_out: list[Stmt] = []
-    for together in group(statements):
+    groups = group(statements)
+    for number, together in enumerate(groups):
         first = together[0]
         if isinstance(first, Let):
             statements_out.append(first)
@@ -105,7 +139,8 @@ def body(statements: Iterable[Statement], rows: Mapping[str, int], output_dtypes
         elif not inner_axes(first):
             statements_out += _without_axes(together)
         else:
-            statements_out += _together(together, rows)
+            others = (s for other in groups[:number] + groups[number + 1 :] for s in other)
+            statements_out += _together(_without_rows(together, others), rows)
     return statements_out
 
 
@@ -145,6 +180,28 @@ def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
         if isinstance(statement, Reduce):
             # The sum gets the name that later statements read.
             yield Let(statement.name, Local(_accumulator(statement), statement.dtype))
+
+
+def _without_rows(together: Together, others: Iterable[Statement]) -> Together:
+    """The statements of a nest with the rows that no others read as values of their points."""
+    names = {s.name for s in together if isinstance(s, Fill)}
+    names -= {name for other in others for name in _reads(other)} if names else names
+    if not names or all(isinstance(s, Fill) for s in together):
+        return together
+
+    def value(expr: Expr) -> Expr:
+        return Local(expr.buffer, expr.dtype) if isinstance(expr, Load) and expr.buffer in names else expr
+
+    statements: list[Statement] = []
+    lets: tuple[Let, ...] = ()
+    for s in (map_statement(s, partial(map_expr, value)) for s in together):
+        assert isinstance(s, Reduce | Fill | Write)
+        if isinstance(s, Fill) and s.name in names:
+            lets = (*lets, *s.lets, Let(s.name, s.value))
+        else:
+            statements.append(replace(s, lets=(*lets, *s.lets)))
+            lets = ()
+    return tuple(statements)
 
 
 def _placed(together: Together, indices: Mapping[str, Size]) -> Together:

@@ -60,6 +60,16 @@ def is_short(size: Size) -> bool:
     return low is not None and high is not None and -(1 << 31) <= low and high < 1 << 31
 
 
+def is_short_throughout(size: Size) -> bool:
+    """Whether 32-bit signed integers hold the value, and every partial sum, product and quotient.
+
+    >>> i = dims.symbol("i", 0, 1 << 16)
+    >>> is_short_throughout(i // 3), is_short_throughout((i * 65_536) // 65_536)
+    (True, False)
+    """
+    return _magnitude(size) <= _MOST
+
+
 def fits_32_bits(code: KernelCode) -> bool:
     """Whether 32-bit signed integers hold every index, and every intermediate value.
 
@@ -71,7 +81,7 @@ def fits_32_bits(code: KernelCode) -> bool:
     grid = (s.extent for s in walk(code.body) if isinstance(s, For) and s.kind is Kind.GRID)
     # The product too: a language with few launch dimensions folds the grid into one number.
     sizes = (*(p.size for p in code.params), *sizes_in(code.body), product(grid))
-    return all(_magnitude(size) <= _MOST for size in sizes)
+    return all(map(is_short_throughout, sizes))
 
 
 def _magnitude(x: Size) -> float:

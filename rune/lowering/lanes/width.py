@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rune import dtypes
-from rune.lowering.kernel.expr import Cast, Const, Op
+from rune.lowering.kernel.expr import Cast, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Let, Stmt
 from rune.lowering.kernel.rewrite import expressions, size_names, vars_changed, walk, walk_expr
 from rune.lowering.lanes.choose import instructions, reads_any, trip_count
@@ -18,7 +18,8 @@ CHEAP = 24.0  # instructions of a loop body so small that several copies fit the
 def lanes_of_register(code: KernelCode, vector_bytes: int) -> int:
     """As many lanes as one register has room for values of the widest dtype that is computed.
 
-    A number that all lanes share, such as the length of a loop, does not count.
+    A number that all lanes share, such as the length of a loop or a constant, does not count; nor
+    does an index, which is computed in 32 bits where they suffice.
     """
     statements = [*walk(code.body)]
     uniform = _uniform_names(statements)
@@ -28,7 +29,7 @@ def lanes_of_register(code: KernelCode, vector_bytes: int) -> int:
     for stmt in statements:
         if isinstance(stmt, Alloc):
             widest = max(widest, stmt.dtype.itemsize)
-    for dtype in {part.dtype for part in parts if isinstance(part, (Op, Cast, Const))}:
+    for dtype in {part.dtype for part in parts if isinstance(part, (Op, Cast))}:
         # Halves are computed in f32.
         widest = max(widest, dtype.itemsize, 4 if dtype in dtypes.FLOATING else 1)
     # At least 2, since a vector type of one lane is of no use.

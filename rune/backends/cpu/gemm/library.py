@@ -24,13 +24,15 @@ from rune.errors import CompileError
 from rune.records import dataclass
 
 # Pieces that do little but call others: more of LLVM's effort would not make them faster.
-DIRECTING = frozenset({"dot", "tiles", "view_dot", "view_block", "pack_right"})
+DIRECTING = frozenset({"dot", "tiles", "view_dot", "view_block", "pack_right", "narrow_dot"})
 
 
 # The module that writes products, imported for the first one that is not on disk.
 pieces = locks.late_module("rune.backends.cpu.gemm.pieces")
 # The module that writes products of views, imported for the first one that is not on disk.
 strided = locks.late_module("rune.backends.cpu.gemm.strided")
+# The module that writes products with few columns, imported for the first of them.
+narrow = locks.late_module("rune.backends.cpu.gemm.narrow")
 
 
 Group = tuple[str, ...]  # functions of one module

@@ -41,6 +41,12 @@ def parameters_of_stripe(make: Maker) -> tuple[Iterator[Value], Iterator[Value]]
     return make.pointers("a b c digits watch"), make.sizes("n i0 i1 j0 j1 k")
 
 
+def sides_of_entry(make: Maker, a: Value, b: Value, digits: Value, entry: Value, slot: Value) -> tuple[Value, Value]:
+    """Where A and B of one entry of the batch begin."""
+    left, right = (place(make, role_of(make, digits, role), entry, slot) for role in ("a_batch", "b_batch"))
+    return make.at(a, left), make.at(b, right)
+
+
 # --- places -----------------------------------------------------------------------------------
 
 

@@ -19,6 +19,9 @@ WORDS = 1 + 2 * DIGITS  # of one role in memory: the number of its digits, then 
 ROLES = ("a_batch", "a_rows", "a_inner", "b_batch", "b_columns", "b_inner")
 DEPTH = 512  # of p in one block, on which the order of the sum depends
 FEW = 4  # the most rows of A for which contiguous columns of B are not packed
+COLUMNS = 12  # the most of a narrow product
+COLUMNS_OF_ROWS = 8  # the same if tiles read the rows of A in place, too
+NARROW = 1 << 17  # the least elements of A of a narrow product, which no draft computes by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,23 @@ class Product:
     trans_a: bool = False
     trans_b: bool = False
     walks: Mapping[str, Digits] = field(default_factory=dict)
+
+
+def most_columns(lanes: int) -> int:
+    """The most columns of a narrow product: with more of them tiles use most of their lanes."""
+    return min(COLUMNS, lanes * 3 // 4)
+
+
+def is_narrow(m: int, n: int, k: int, inner: Digits, lanes: int) -> bool:
+    """Whether sums over the lanes of p are faster than tiles, whose lanes are columns.
+
+    inner: the digits of p in A, of which vectors are read
+    """
+    length, step = inner[0]
+    most = min(most_columns(lanes), COLUMNS_OF_ROWS if len(inner) == 1 else COLUMNS)
+    # A sum of lanes costs the time of some four steps of a vector, and a tile's row of p two.
+    is_deep = k >= max(lanes, 8 * n) and step == 1 and length >= lanes // 2
+    return is_deep and n <= most and m >= lanes and m * k >= NARROW
 
 
 def is_of_few_rows(m: int | None, n: int | None, trans_a: bool, trans_b: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rune import dtypes
+from rune.backends.cpu.gemm.product import most_columns
 from rune.lowering.codegen.machine import Machine
 from rune.records import dataclass
 
@@ -13,7 +14,7 @@ ROWS = 8  # the most of a tile: each row of A needs an address register
 PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
 # The same of products of views alone, besides tiles that walk.
 PACKS = ("along_columns", "along_depth", "by_lanes")
-VIEWS = ("pack_right", *PACKS, "pack_left", "view_block", "exchanged_block", "view_dot")
+VIEWS = ("pack_right", *PACKS, "pack_left", "view_block", "exchanged_block", "view_dot", "narrow_dot")
 BYTES = {"float": 4, "double": 8}
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
@@ -35,7 +36,8 @@ class Shape:
         """The names of the functions that are compiled when a product needs them (library.py)."""
         # Tiles come first: the number of a tile is its vectors less one (blocks.tiles_function).
         families = [f"{x}{v}" for x in ("tile", "copy", "walk") for v in range(1, self.vectors + 1)]
-        return (*families, *PIECES, *VIEWS)
+        narrow = [f"narrow{n}" for n in range(1, most_columns(self.lanes) + 1)]
+        return (*families, *narrow, *PIECES, *VIEWS)
 
     @property
     def vector(self) -> str:
@@ -59,7 +61,7 @@ class Shape:
 
 def is_of_views(piece: str) -> bool:
     """Whether only products of views call it."""
-    return piece in VIEWS or piece.startswith("walk")
+    return piece in VIEWS or piece.startswith(("walk", "narrow"))
 
 
 def shape_for(machine: Machine, scalar: str) -> Shape:

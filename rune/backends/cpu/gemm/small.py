@@ -16,7 +16,7 @@ from functools import partial
 from itertools import accumulate
 from operator import mul
 
-from rune.backends.cpu.gemm.product import DEPTH, ROLES, Digits, is_of_few_rows
+from rune.backends.cpu.gemm.product import DEPTH, ROLES, Digits, is_narrow, is_of_few_rows
 from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.gemm.tile import Maker, maker, sum_of_lanes
 from rune.lowering.codegen.llvm.ir.names import suffix
@@ -89,18 +89,20 @@ def small_of(step: Call, machine: Machine) -> Small | None:
     # Deeper products add up one chain for each block of depth, so their bits would be others.
     if min(sizes) < 1 or k > DEPTH:
         return None
-    walks = _walks_of(step, parameters)
+    walks, shape = walks_of(step, parameters), shape_for(machine, SCALARS[dtype])
+    if is_narrow(m, n, k, walks["a_inner"], shape.lanes):
+        return None
     batches = _common(walks["a_batch"], walks["b_batch"], ((batch, m * n),))
     rows = _common(walks["a_rows"], ((m, 0),), ((m, n),))
     columns = _common(((n, 0),), walks["b_columns"], ((n, 1),))
     inner = _common(walks["a_inner"], walks["b_inner"], ((k, 0),))
     if not (batches and rows and columns and inner):
         return None
-    small = _loops_of(shape_for(machine, SCALARS[dtype]), batches, rows, columns, inner, step)
+    small = _loops_of(shape, batches, rows, columns, inner, step)
     return small if small.cost <= MOST_COST else None
 
 
-def _walks_of(step: Call, parameters: Mapping[str, int]) -> dict[str, Digits]:
+def walks_of(step: Call, parameters: Mapping[str, int]) -> dict[str, Digits]:
     """The digits of each role; those of a dense product follow from its sizes."""
     if step.routine != "dot":
         return {role: digits_of(parameters, role) for role in ROLES}

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from rune.backends.cpu.gemm import exchanged, packing, pieces
+from rune.backends.cpu.gemm import exchanged, narrow, packing, pieces
 from rune.backends.cpu.gemm.blocks import HEIGHT, split_of, spread, task_words
-from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, place, role_of, roles_of_stripe
+from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, roles_of_stripe, sides_of_entry
 from rune.backends.cpu.gemm.pieces import rows_alone, vector_counts
 from rune.backends.cpu.gemm.product import DEPTH, Digits, Product
 from rune.backends.cpu.gemm.shape import PACKS, ROWS, Shape, is_of_views
@@ -87,10 +87,7 @@ def stripes_function(shape: Shape) -> str:
     def one_batch(i: Value) -> None:
         low = (begin - i * units).call("smax", 0) * unit
         high = least(least(end - i * units, units) * unit, length)
-        lhs, rhs = (
-            make.at(x, place(make, role_of(make, digits, role), i, slot))
-            for x, role in ((a, "a_batch"), (b, "b_batch"))
-        )
+        lhs, rhs = sides_of_entry(make, a, b, digits, i, slot)
         rows = writer.select(across, low, 0), writer.select(across, high, m)
         columns = writer.select(across, 0, low), writer.select(across, n, high)
         corner = make.at(c, i * m * n)
@@ -189,6 +186,10 @@ def _texts(shape: Shape, name: str, cores: int, parallel: int) -> list[str]:
     """The functions of a piece; only the last has external linkage."""
     if name == "view_dot":
         texts = [packing.places_function(shape), stripes_function(shape), dot_function(shape, cores, parallel)]
+    elif name == "narrow_dot":
+        texts = narrow.dot_functions(shape, cores, parallel)
+    elif name.startswith("narrow"):
+        texts = [narrow.tile_function(shape, int(name.removeprefix("narrow")), name)]
     elif name in _FUNCTIONS:
         texts = [write(shape) for write in _FUNCTIONS[name]]
     else:

@@ -1,4 +1,4 @@
-"""Index polynomials as i64 arithmetic, on scalars and on vectors of lanes.
+"""Index polynomials as arithmetic of i64 or i32, on scalars and on vectors of lanes.
 
 The symbols of a Dim are looked up in a table of values; where one of them is a vector, so is the
 result. Floor division and remainder become unsigned ones where bounds show no sign, which LLVM
@@ -13,34 +13,46 @@ from functools import reduce
 
 from rune import dims
 from rune.dims import Factor, FloorDiv, Size, Symbol
-from rune.lowering.codegen.index_width import may_be_zero
+from rune.lowering.codegen.index_width import is_short_throughout, may_be_zero
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 
 Symbols = Mapping[str, Value]
 
 
-def render(writer: Writer, size: Size, symbols: Symbols) -> Value:
-    """The value of `size`: i64, or a vector of i64 where a symbol varies by lane."""
+def render(writer: Writer, size: Size, symbols: Symbols, type: str = "i64") -> Value:
+    """The value of `size`: an integer of `type`, or a vector where a symbol varies by lane."""
     if isinstance(size, int):
-        return writer.constant("i64", size)
-    terms = [_term(writer, t.coefficient, t.factors, symbols) for t in size.terms]
+        return writer.constant(type, size)
+    terms = [_term(writer, t.coefficient, t.factors, symbols, type) for t in size.terms]
     # Indices stay far below 2**63, which `nsw` lets LLVM rely on.
-    return reduce(lambda a, b: _join("add nsw", a, b), terms)
+    return reduce(lambda a, b: _join("add nsw" if type == "i64" else "add", a, b), terms)
 
 
-def _term(writer: Writer, number: int, factors: tuple[Factor, ...], symbols: Symbols) -> Value:
-    values = [_factor(writer, f, symbols) for f in factors]
+def of_lanes(writer: Writer, size: Size, symbols: Symbols, var: str, lanes: int) -> Value:
+    """The value of `size` in each lane, where `var` counts up from its symbol: a vector of i64.
+
+    It is computed in 32 bits if they suffice, because processors divide lanes of 64 bits by a
+    constant in some fifteen instructions, and lanes of 32 bits in five.
+    """
+    type = "i32" if is_short_throughout(size) else "i64"
+    first = writer.splat(symbols[var].cast("trunc", type), lanes)
+    by_lane = {**symbols, var: first + writer.iota(lanes, type)}
+    return render(writer, size, by_lane, type).cast("sext", "i64")
+
+
+def _term(writer: Writer, number: int, factors: tuple[Factor, ...], symbols: Symbols, type: str) -> Value:
+    values = [_factor(writer, f, symbols, type) for f in factors]
     # A term without factors is the constant itself.
     if number != 1 or not values:
-        values.append(writer.constant("i64", number))
-    return reduce(lambda a, b: _join("mul nsw", a, b), values)
+        values.append(writer.constant(type, number))
+    return reduce(lambda a, b: _join("mul nsw" if type == "i64" else "mul", a, b), values)
 
 
-def _factor(writer: Writer, factor: Factor, symbols: Symbols) -> Value:
+def _factor(writer: Writer, factor: Factor, symbols: Symbols, type: str) -> Value:
     if isinstance(factor, Symbol):
-        return symbols[factor.name]
-    x = render(writer, factor.numerator, symbols)
-    d = render(writer, factor.denominator, symbols)
+        return symbols[factor.name].cast("trunc", type)
+    x = render(writer, factor.numerator, symbols, type)
+    d = render(writer, factor.denominator, symbols, type)
     if may_be_zero(factor.denominator):
         d = writer.select(d.equals(0), 1, d)
     quotient = isinstance(factor, FloorDiv)

@@ -136,10 +136,7 @@ class Values(ExpressionWalk[Value]):
         env, lanes = self.env, self.env.lanes
         if lanes is None or not mentions(dim, frozenset({lanes.var})):
             return self.first(dim)
-        # The symbol is the first lane's value; the other lanes count up from it.
-        first = self.writer.splat(env.symbols[lanes.var], env.count)
-        lane_values = first + self.writer.iota(env.count, "i64")
-        return llvm_index.render(self.writer, dim, {**env.symbols, lanes.var: lane_values})
+        return llvm_index.of_lanes(self.writer, dim, env.symbols, lanes.var, env.count)
 
     def first(self, dim: Size) -> Value:
         """The value of an index expression in the first lane."""

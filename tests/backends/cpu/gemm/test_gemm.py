@@ -23,7 +23,7 @@ from rune.backends.cpu.gemm.library import Library, new_library
 from rune.backends.cpu.gemm.pieces import pieces_for
 from rune.backends.cpu.gemm.product import DEPTH, Product
 from rune.backends.cpu.gemm.shape import SCALARS, shape_for
-from rune.backends.cpu.libraries import Libraries
+from rune.backends.cpu.libraries import DOT, Libraries
 from rune.errors import CompileError
 from rune.lowering.codegen.machine import Machine
 from tests.support.sampling import each_value
@@ -135,7 +135,7 @@ def test_a_nan_stays_in_its_row_and_column():
 
 def test_other_dtypes_are_refused():
     with pytest.raises(CompileError, match="dot: cannot multiply i32"):
-        Libraries(1, EFFORT, int).dot(dtypes.i32, [])
+        Libraries(1, EFFORT, int).product(DOT, dtypes.i32, [])
 
 
 @functools.cache

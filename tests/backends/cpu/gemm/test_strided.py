@@ -15,7 +15,7 @@ from rune import dtypes
 from rune.backends.cpu.conventions import EFFORT
 from rune.backends.cpu.gemm.blocks import HEIGHT
 from rune.backends.cpu.gemm.product import DEPTH, DIGITS, ROLES, WORDS
-from rune.backends.cpu.libraries import Libraries
+from rune.backends.cpu.libraries import STRIDED_DOT, Libraries
 from rune.errors import CompileError
 from rune.lowering.kernelize.walks import SIZES, extent, strided_product
 from tests.backends.cpu.gemm.test_gemm import MACHINES, library
@@ -152,7 +152,7 @@ def test_nothing_to_sum_is_zero():
 
 def test_other_dtypes_are_refused():
     with pytest.raises(CompileError, match="strided_dot: cannot multiply i32"):
-        Libraries(1, EFFORT, int).strided_dot(dtypes.i32, [])
+        Libraries(1, EFFORT, int).product(STRIDED_DOT, dtypes.i32, [])
 
 
 def test_an_index_has_no_more_digits_than_there_are_words():
