@@ -59,7 +59,9 @@ def _may_pass(together: Together, statement: Statement, rows: Set[str]) -> bool:
 
     Unordered writes change different elements, also those of one output.
     """
-    return _is_write(statement) and _reads(statement) <= rows and all(_is_write(s) and not _reads(s) for s in together)
+    reads = _reads(statement)
+    reads_rows = _is_write(statement) and reads and reads <= rows
+    return bool(reads_rows) and all(_is_write(s) and not _reads(s) for s in together)
 
 
 def _is_write(statement: Statement) -> bool:
