@@ -96,21 +96,8 @@ class Maker:
         self.writer.count_up(self.number(0), count, 1, body)
 
     def watched(self, watch: Value, body: Callable[[Value], None]) -> Callable[[Value], None]:
-        """The body of a loop, which does nothing once the watch says that all is over
-        (pulse.py)."""
-        # Skipping iterations, and not leaving the loop, keeps its control flow simple.
-        writer, over = self.writer, self.writer.allocate("i1")
-
-        def ask() -> None:
-            function = writer.load("ptr", watch)
-            writer.store(writer.effect("i1", f"call i1 {function.text}(ptr {watch.text})"), over)
-
-        def unless_over(number: Value) -> None:
-            writer.store(Value(writer, "i1", "false"), over)
-            writer.either(watch.compare("ne", Value(writer, "ptr", "null")), ask)
-            writer.either(writer.load("i1", over).invert(), lambda: body(number))
-
-        return unless_over
+        """The function `watched` for this function's writer."""
+        return watched(self.writer, watch, body)
 
     def watch_of(self, words: Value) -> Value:
         """The watch of a task, which is stored before its words."""
@@ -290,3 +277,20 @@ def _put_sum(make: Maker, value: Value, at: Value, is_last: bool, adds: bool) ->
         part()
     else:
         make.writer.either(tail.equals(make.shape.lanes), full, part)
+
+
+def watched(writer: Writer, watch: Value, body: Callable[[Value], None]) -> Callable[[Value], None]:
+    """The body of a loop, which does nothing once the watch says that all is over (pulse.py)."""
+    # Skipping iterations, and not leaving the loop, keeps its control flow simple.
+    over = writer.allocate("i1")
+
+    def ask() -> None:
+        function = writer.load("ptr", watch)
+        writer.store(writer.effect("i1", f"call i1 {function.text}(ptr {watch.text})"), over)
+
+    def unless_over(number: Value) -> None:
+        writer.store(Value(writer, "i1", "false"), over)
+        writer.either(watch.compare("ne", Value(writer, "ptr", "null")), ask)
+        writer.either(writer.load("i1", over).invert(), lambda: body(number))
+
+    return unless_over
