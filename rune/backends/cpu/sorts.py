@@ -18,7 +18,7 @@ from rune.backends.cpu.frames import in_memory
 from rune.backends.cpu.library_calls import SORTS, Native, Pool, library_call
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.sorting import library
-from rune.backends.cpu.sorting.job import DIGIT, FEW, PADDING, TAKES
+from rune.backends.cpu.sorting.job import DIGIT, PADDING, TAKES
 from rune.backends.cpu.sorting.keys import KEYS, WORD, Key, keys_of
 from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
@@ -26,11 +26,13 @@ from rune.lowering.plan import Call, Slot, Step
 from rune.ops.sorting import top_k
 from rune.records import dataclass
 
-# Elements of plain numbers alone from which NumPy's call takes less time, where its sort has
-# instructions of AVX-512: 15 us for the call and 3.5 ns for each element, and not 6.
-PLAIN = 1 << 13
+# By bytes of a number: elements of plain numbers alone from which NumPy's call takes less time,
+# where its sort has instructions of AVX-512: 13 us for the call and 3.5 ns for an element of 4
+# bytes, where ours takes 5 to 8, and twice as much for 8 bytes.
+PLAIN = {4: 1 << 11, 8: 1 << 10}
 LEAST_PLAIN = 16  # elements of rows below which ours takes less
 MOST = 1 << 22  # elements of a row, which take some hundredths of a second
+LONG = 1 << 11  # words of which a sample is taken
 PARALLEL_WORDS = 1 << 14  # that cores share, about 100 us on one
 _COUNTERS = WORD // DIGIT * 4 << DIGIT  # [B]
 
@@ -61,6 +63,11 @@ class Sort:
         return -(-self.rows // -(-self.rows // cores))
 
     @property
+    def sample(self) -> int:
+        """The words that give the first bound: as many as will be below it; none of few words."""
+        return math.isqrt(self.count * self.wanted) // 2 if self.room and self.count >= LONG else 0
+
+    @property
     def words_bytes(self) -> int:
         """The bytes of the words of a row."""
         return int(in_lines(8 * (self.count + PADDING)))
@@ -68,7 +75,7 @@ class Sort:
     @property
     def bytes_apart(self) -> int:
         """The bytes of work memory of a core."""
-        spare = 16 * (self.room + PADDING) if self.room else self.words_bytes
+        spare = 16 * (max(self.room, self.sample) + PADDING) if self.room else self.words_bytes
         return int(in_lines(self.words_bytes + _COUNTERS + spare))
 
 
@@ -100,12 +107,13 @@ def sort_of(step: Step) -> Sort | None:
 
 def _is_faster_by_numpy(elements: int, count: int, dtype: np.dtype) -> bool:
     """Whether NumPy sorts rows of plain numbers, with no positions, in less time."""
-    return elements > PLAIN and count > LEAST_PLAIN and dtype.itemsize >= 4 and dtype not in dtypes.COMPLEX
+    is_plain = dtype.itemsize in PLAIN and dtype not in dtypes.COMPLEX
+    return is_plain and count > LEAST_PLAIN and elements > PLAIN[dtype.itemsize]
 
 
 def _room(wanted: int, count: int) -> int:
     """The words to put aside at a time; 0 if a sort of all takes less."""
-    room = max(2 * wanted, FEW)
+    room = max(2 * wanted, PADDING)
     return room if 2 * room < count else 0
 
 
@@ -125,7 +133,7 @@ def write_sort(run: Run, step: Call, sort: Sort, memory: Value, pool: Pool) -> N
     shares = sort.shares(pool.cores)
     chunk = -(-sort.rows // shares)
     watch = run.watch(sort.operations)
-    head = [sort.count, sort.wanted, sort.room, memory, sort.bytes_apart, sort.words_bytes]
+    head = [sort.count, sort.wanted, sort.room, sort.sample, memory, sort.bytes_apart, sort.words_bytes]
     head += [chunk, len(sort.keys), len(step.outputs), watch.pointer]
     entries = [*_keys(run, step, sort), *_takes(run, step, sort)]
     words = [w if isinstance(w, Value) else run.writer.constant("i64", w) for w in (*head, *entries)]

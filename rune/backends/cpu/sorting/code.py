@@ -1,12 +1,13 @@
 """Writes the sort of words and positions (keys.py), and the tasks over rows that call it.
 
-    ordered     all words: few by counting those before each, more by the digits of their upper
-                halves, from the last to the first; a digit that all words share takes no pass
-    least       the k least: words below a bound, that of the k least so far, are put aside, and
-                whenever there are many of them, their sort gives the next bound
+    ordered     the words of a first key: few by counting those before each, more by the digits of
+                their upper halves, the last digit first; one that all words share takes no pass
+    again       those of the next key, which are in the order of the one before
+    least       the k least: words below a bound are put aside, and whenever there are many of
+                them, their sort gives the next bound; the first is that of words far apart
     sort_rows   for each row of a task: its keys, the last first, then its operands in that order
 
-No two words are equal, for positions are in them, so that sorts are stable.
+No two words are equal, for positions are in them, so that sorts by a first key are stable.
 Source: Knuth, The Art of Computer Programming 3, sections 5.2 (C, D) and 5.2.5.
 """
 
@@ -31,8 +32,9 @@ def text(vector_bytes: int) -> str:
         define(("ptr", "by_counts", "ptr words, ptr spare, i64 count"), lambda code, *x: _by_counts(code, lanes, *x)),
         define(("ptr", "by_digits", "ptr words, ptr spare, ptr counts, i64 count"), _by_digits),
         define(("ptr", "ordered", "ptr words, ptr spare, ptr counts, i64 count"), _ordered),
+        define(("ptr", "again", "ptr words, ptr spare, ptr counts, i64 count"), _again),
         define(
-            ("ptr", "least", "ptr words, ptr spare, ptr counts, i64 count, i64 k, i64 room"),
+            ("ptr", "least", "ptr words, ptr spare, ptr counts, i64 count, i64 k, i64 room, i64 sample"),
             lambda code, *x: _least(code, lanes, *x),
         ),
         define(("void", "sort_rows", "ptr job, i64 first, i64 last"), _sort_rows, ""),
@@ -83,6 +85,31 @@ def _by_counts(code: Code, lanes: int, words: Value, spare: Value, count: Value)
 
     code.count_up(width.like(0), _rounded_up(count, _TOGETHER), _TOGETHER, several)
     return spare
+
+
+def _again(code: Code, words: Value, spare: Value, counts: Value, count: Value) -> Value:
+    """Sort words that an earlier key has put into order, which decides where upper halves are
+    equal."""
+
+    def number_words(k: Value) -> None:
+        place = code.item(words, "i64", k)
+        word = code.load("i64", place)
+        code.store(word, code.item(counts, "i64", k))
+        code.store((word & (-1 << WORD)) | k, place)
+
+    def name_again(k: Value) -> None:
+        word = code.load("i64", code.item(counts, "i64", position_of(code, spare, k)))
+        code.store(word, code.item(spare, "i64", k))
+
+    def few() -> Value:
+        code.count_up(count.like(0), count, 1, number_words)
+        code.ask("ptr", "by_counts", words, spare, count)
+        code.count_up(count.like(0), count, 1, name_again)
+        return spare
+
+    return code.choose(
+        count.compare("ule", FEW), few, lambda: code.ask("ptr", "by_digits", words, spare, counts, count)
+    )
 
 
 def _rounded_up(count: Value, multiple: int) -> Value:
@@ -146,19 +173,32 @@ def _digit(word: Value, shift: Value | int) -> Value:
     return word.binary("lshr", shift) & (_VALUES - 1)
 
 
-def _least(
-    code: Code, lanes: int, words: Value, spare: Value, counts: Value, count: Value, k: Value, room: Value
-) -> Value:
-    """The k least words, sorted. spare: memory for twice `room` words, each with
-    padding."""
-    aside, other = spare, code.item(spare, "i64", room + PADDING)
+def _least(code: Code, lanes: int, *operands: Value) -> Value:
+    """The k least words, sorted. spare: memory for twice as many words as are sorted at a time."""
+    words, spare, counts, count, k, room, sample = operands
+    most = code.select(room < sample, sample, room)
+    aside, other = spare, code.item(spare, "i64", most + PADDING)
     vector, number = f"<{lanes} x i64>", code.variable("i64", 0)
-    bound = code.allocate("i64")
+    bound = code.variable("i64", -1)
     code.store(code.constant(vector, -1), code.item(words, "i64", count), 8)
 
+    def sort_aside(number: Value) -> Value:
+        return code.ask("ptr", "ordered", aside, other, counts, number)
+
+    def sample_bound() -> None:
+        step = count.binary("udiv", sample)
+
+        def one(place: Value) -> None:
+            word = code.load("i64", code.item(words, "i64", place * step))
+            code.store(word, code.item(aside, "i64", place))
+
+        code.count_up(count.like(0), sample, 1, one)
+        last = code.load("i64", code.item(sort_aside(sample), "i64", k - 1))
+        code.store(last + 1, bound)
+
     def next_bound() -> None:
-        sorted_words = code.ask("ptr", "ordered", aside, other, counts, code.load("i64", number))
-        _copy(code, sorted_words, aside, k)
+        # The bound itself is one of the k that stay.
+        _copy(code, sort_aside(code.load("i64", number)), aside, k)
         code.store(code.load("i64", code.item(aside, "i64", k - 1)), bound)
         code.store(k, number)
 
@@ -175,11 +215,9 @@ def _least(
         is_less = several.compare("ult", code.splat(code.load("i64", bound), lanes))
         code.either(code.any_lane(is_less), lambda: put_aside(first))
 
-    _copy(code, words, aside, room)
-    code.store(room, number)
-    next_bound()
-    code.count_up(room, room + _rounded_up(count - room, lanes), lanes, look)
-    return code.ask("ptr", "ordered", aside, other, counts, code.load("i64", number))
+    code.either(sample.compare("ne", 0), sample_bound)
+    code.count_up(count.like(0), _rounded_up(count, lanes), lanes, look)
+    return sort_aside(code.load("i64", number))
 
 
 def _copy(code: Code, source: Value, target: Value, count: Value) -> None:
@@ -212,10 +250,15 @@ def _sort_rows(code: Code, job: Value, first: Value, last: Value) -> None:
         entry = _entry(code, code.item(entries, "i64", k * len(KEY)), KEY)
         source = code.item(entry["source"], "i8", row * entry["row_bytes"])
         code.tell("void", entry["function"], source, before, head["count"])
+        search = (head[name] for name in ("count", "wanted", "room", "sample"))
         after = code.choose(
-            head["room"].equals(0),
-            lambda: code.ask("ptr", "ordered", before, free, counts, head["count"]),
-            lambda: code.ask("ptr", "least", before, free, counts, head["count"], head["wanted"], head["room"]),
+            k.equals(0),
+            lambda: code.choose(
+                head["room"].equals(0),
+                lambda: code.ask("ptr", "ordered", before, free, counts, head["count"]),
+                lambda: code.ask("ptr", "least", before, free, counts, *search),
+            ),
+            lambda: code.ask("ptr", "again", before, free, counts, head["count"]),
         )
         code.store(after, current)
         code.store(code.select(after.compare("eq", before), free, before), other)
