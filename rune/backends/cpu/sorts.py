@@ -42,13 +42,13 @@ class Sort:
     """Rows to be sorted, of fixed sizes above 0.
 
     keys:   the words by which they are sorted, the least significant first, with their operands
-    wanted: elements of a row of results;  room: words put aside in a search for these, or 0
+    width: elements of a row of results;  room: words put aside in a search for these, or 0
     """
 
     rows: int
     count: int
     keys: tuple[tuple[int, Key], ...]
-    wanted: int
+    width: int
     room: int = 0
 
     @property
@@ -65,7 +65,7 @@ class Sort:
     @property
     def sample(self) -> int:
         """The words that give the first bound: as many as will be below it; none of few words."""
-        return math.isqrt(self.count * self.wanted) // 2 if self.room and self.count >= LONG else 0
+        return math.isqrt(self.count * self.width) // 2 if self.room and self.count >= LONG else 0
 
     @property
     def words_bytes(self) -> int:
@@ -91,18 +91,18 @@ def sort_of(step: Step) -> Sort | None:
         return None
     params = dict(call.params)
     is_downward = call.primitive is top_k
-    wanted, num_keys = (params["k"], 1) if is_downward else (sizes[-1], params["num_keys"])
-    assert isinstance(wanted, int)
+    width, num_keys = (params["k"], 1) if is_downward else (sizes[-1], params["num_keys"])
+    assert isinstance(width, int)
     assert isinstance(num_keys, int)
     types = [x.dtype for x in operands]
-    if wanted == 0 or not {*types[:num_keys]} <= KEYS or not {t.itemsize for t in types} <= {*TAKES}:
+    if width == 0 or not {*types[:num_keys]} <= KEYS or not {t.itemsize for t in types} <= {*TAKES}:
         return None
     if len(operands) == 1 and not is_downward and _is_faster_by_numpy(math.prod(sizes), sizes[-1], types[0]):
         return None
     words = [(number, key) for number in range(num_keys) for key in keys_of(types[number], is_downward)]
     keys = [(number, replace(key, is_next=k > 0)) for k, (number, key) in enumerate(reversed(words))]
-    room = _room(wanted, sizes[-1]) if is_downward and len(keys) == 1 else 0
-    return Sort(math.prod(sizes[:-1]), sizes[-1], tuple(keys), wanted, room)
+    room = _room(width, sizes[-1]) if is_downward and len(keys) == 1 else 0
+    return Sort(math.prod(sizes[:-1]), sizes[-1], tuple(keys), width, room)
 
 
 def _is_faster_by_numpy(elements: int, count: int, dtype: np.dtype) -> bool:
@@ -111,9 +111,9 @@ def _is_faster_by_numpy(elements: int, count: int, dtype: np.dtype) -> bool:
     return is_plain and count > LEAST_PLAIN and elements > PLAIN[dtype.itemsize]
 
 
-def _room(wanted: int, count: int) -> int:
+def _room(width: int, count: int) -> int:
     """The words to put aside at a time; 0 if a sort of all takes less."""
-    room = max(2 * wanted, PADDING)
+    room = max(2 * width, PADDING)
     return room if 2 * room < count else 0
 
 
@@ -133,7 +133,7 @@ def write_sort(run: Run, step: Call, sort: Sort, memory: Value, pool: Pool) -> N
     shares = sort.shares(pool.cores)
     chunk = -(-sort.rows // shares)
     watch = run.watch(sort.operations)
-    head = [sort.count, sort.wanted, sort.room, sort.sample, memory, sort.bytes_apart, sort.words_bytes]
+    head = [sort.count, sort.width, sort.room, sort.sample, memory, sort.bytes_apart, sort.words_bytes]
     head += [chunk, len(sort.keys), len(step.outputs), watch.pointer]
     entries = [*_keys(run, step, sort), *_takes(run, step, sort)]
     words = [w if isinstance(w, Value) else run.writer.constant("i64", w) for w in (*head, *entries)]
@@ -161,9 +161,9 @@ def _takes(run: Run, step: Call, sort: Sort) -> list[Value | int]:
     functions, entries = library.sorts(), list[Value | int]()
     for number, target in enumerate(step.outputs):
         source = step.inputs[min(number, len(step.inputs) - 1)]
-        nbytes = _bytes(target) // (sort.rows * sort.wanted)
+        nbytes = _bytes(target) // (sort.rows * sort.width)
         name = "positions" if number == len(step.inputs) else f"take{nbytes}"
-        places = run.pointer(source), sort.count * nbytes, run.pointer(target), sort.wanted * nbytes
+        places = run.pointer(source), sort.count * nbytes, run.pointer(target), sort.width * nbytes
         entries += [run.writer.at(functions.address(name)), *places]
     return entries
 

@@ -250,7 +250,7 @@ def _sort_rows(code: Code, job: Value, first: Value, last: Value) -> None:
         entry = _entry(code, code.item(entries, "i64", k * len(KEY)), KEY)
         source = code.item(entry["source"], "i8", row * entry["row_bytes"])
         code.tell("void", entry["function"], source, before, head["count"])
-        search = (head[name] for name in ("count", "wanted", "room", "sample"))
+        search = (head[name] for name in ("count", "width", "room", "sample"))
         after = code.choose(
             k.equals(0),
             lambda: code.choose(
@@ -266,7 +266,7 @@ def _sort_rows(code: Code, job: Value, first: Value, last: Value) -> None:
     def take(row: Value, k: Value) -> None:
         entry = _entry(code, code.item(takes, "i64", k * len(TAKE)), TAKE)
         source, target = (code.item(entry[side], "i8", row * entry[f"{side}_bytes"]) for side in ("source", "target"))
-        code.tell("void", entry["function"], source, code.load("ptr", current), target, head["wanted"])
+        code.tell("void", entry["function"], source, code.load("ptr", current), target, head["width"])
 
     code.count_up(first, last, 1, watched(code, head["watch"], sort_row))
 

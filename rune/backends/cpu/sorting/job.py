@@ -11,13 +11,13 @@ FEW = 96  # words that are compared all with all
 PADDING = 16  # words after an array of words: those of two of the longest vectors
 TAKES = (1, 2, 4, 8, 16)  # bytes of elements
 
-# count: words of a row; wanted: elements of a row of results; room: words that `least` puts aside,
+# count: words of a row; width: elements of a row of results; room: words that `least` puts aside,
 # 0 to sort all; sample: words that give the first bound, or 0; memory: of the first share of rows,
 # others lie `apart` bytes after each other; length: bytes of the words, in front of the counters;
 # chunk: rows of a share.
 JOB = {
     "count": "i64",
-    "wanted": "i64",
+    "width": "i64",
     "room": "i64",
     "sample": "i64",
     "memory": "ptr",
