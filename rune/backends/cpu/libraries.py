@@ -95,11 +95,12 @@ class Libraries:
         """The addresses of the routines that the needs name, compiled where they are missing."""
         addresses: dict[Word, int] = {}
         for need in needs:
-            if need.kind == SORT:
-                addresses |= {(SORT, *name): place for name, place in _sorting().addresses(need.pieces).items()}
-            else:
-                addresses |= self._addresses_of(need, _DTYPES[need.dtype])
+            addresses |= self._sorts(need) if need.kind == SORT else self._addresses_of(need, _DTYPES[need.dtype])
         return addresses
+
+    def _sorts(self, need: Need) -> dict[Word, int]:
+        places = _sorting().addresses(need.pieces, _sorting().effort_for(self.effort))
+        return {(SORT, *name): place for name, place in places.items()}
 
     def _addresses_of(self, need: Need, dtype: np.dtype) -> dict[Word, int]:
         if need.kind == FACTOR:

@@ -23,7 +23,7 @@ SORTS = (sort, top_k)
 
 
 class Pool(Protocol):
-    """Cores that share the rows or matrices of a call."""
+    """Cores that share the rows or matrices of a call, and LLVM's effort for the plan."""
 
     @property
     def cores(self) -> int:
@@ -33,6 +33,11 @@ class Pool(Protocol):
     @property
     def parallel(self) -> Callable[[], int]:
         """The address of the function that runs a task on all of them (threads.py)."""
+        ...
+
+    @property
+    def effort(self) -> int:
+        """LLVM's effort."""
         ...
 
 

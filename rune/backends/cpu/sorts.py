@@ -130,35 +130,35 @@ def native_of(step: Step) -> Native | None:
 
 def write_sort(run: Run, step: Call, sort: Sort, memory: Value, pool: Pool) -> None:
     """A sort by native code. memory: the address of work memory"""
+    effort = library.effort_for(pool.effort)
     shares = sort.shares(pool.cores)
     chunk = -(-sort.rows // shares)
     watch = run.watch(sort.operations)
     head = [sort.count, sort.width, sort.room, sort.sample, memory, sort.bytes_apart, sort.words_bytes]
     head += [chunk, len(sort.keys), len(step.outputs), watch.pointer]
-    entries = [*_keys(run, step, sort), *_takes(run, step, sort)]
+    entries = [*_keys(run, step, sort, effort), *_takes(run, step, sort, effort)]
     words = [w if isinstance(w, Value) else run.writer.constant("i64", w) for w in (*head, *entries)]
-    job, function = in_memory(run.writer, words).text, pointer_to(library.sorts().address("sort_rows"))
+    job, function = in_memory(run.writer, words).text, pointer_to(library.sorts(effort).address("sort_rows"))
     if shares > 1:
-        run.writer.do(
-            f"call void {pointer_to(pool.parallel())}(ptr {function}, ptr {job}, i64 {sort.rows}, i64 {chunk})"
-        )
+        task = f"ptr {function}, ptr {job}, i64 {sort.rows}, i64 {chunk}"
+        run.writer.do(f"call void {pointer_to(pool.parallel())}({task})")
     else:
         run.writer.do(f"call void {function}(ptr {job}, i64 0, i64 {sort.rows})")
     watch.close()
 
 
-def _keys(run: Run, step: Call, sort: Sort) -> list[Value | int]:
+def _keys(run: Run, step: Call, sort: Sort, effort: int) -> list[Value | int]:
     """The entries of the job for keys."""
     entries = list[Value | int]()
     for number, key in sort.keys:
-        function = run.writer.at(library.words(key).address("key"))
+        function = run.writer.at(library.words(key, effort).address("key"))
         entries += [function, run.pointer(step.inputs[number]), sort.count * key.step * key.dtype.itemsize]
     return entries
 
 
-def _takes(run: Run, step: Call, sort: Sort) -> list[Value | int]:
+def _takes(run: Run, step: Call, sort: Sort, effort: int) -> list[Value | int]:
     """The entries of the job for results: elements of operands, and for `top_k` their positions."""
-    functions, entries = library.sorts(), list[Value | int]()
+    functions, entries = library.sorts(effort), list[Value | int]()
     for number, target in enumerate(step.outputs):
         source = step.inputs[min(number, len(step.inputs) - 1)]
         nbytes = _bytes(target) // (sort.rows * sort.width)

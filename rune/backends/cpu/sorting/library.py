@@ -16,23 +16,28 @@ _code = locks.late_module("rune.backends.cpu.sorting.code")
 _keys = locks.late_module("rune.backends.cpu.sorting.keys_code")
 
 
+def effort_for(plan: int) -> int:
+    """LLVM's effort for functions that a plan of this effort calls."""
+    # Made in a quarter of the time, they take twice as long, which a draft is not there for.
+    return conventions.LITTLE if plan == conventions.HURRY else conventions.EFFORT
+
+
 @compiler.lasting
-def sorts() -> compiler.Code:
+def sorts(effort: int) -> compiler.Code:
     """The sort of words, and of rows. Errors: CompileError."""
     nbytes = compiler.machine().vector_bytes
-    return compiler.compile_routine("sorts", (nbytes,), {}, lambda: _code().text(nbytes), conventions.EFFORT)
+    return compiler.compile_routine("sorts", (nbytes,), {}, lambda: _code().text(nbytes), effort)
 
 
 @compiler.lasting
-def words(key: Key) -> compiler.Code:
+def words(key: Key, effort: int) -> compiler.Code:
     """The function that makes a key's words. Errors: CompileError."""
     nbytes = compiler.machine().vector_bytes
-    return compiler.compile_routine(
-        "words to sort by", (nbytes, *key.words), {}, lambda: _keys().key_text(key, nbytes), conventions.EFFORT
-    )
+    known = nbytes, *key.words
+    return compiler.compile_routine("words to sort by", known, {}, lambda: _keys().key_text(key, nbytes), effort)
 
 
-def addresses(keys: Iterable[Sequence[str]]) -> dict[tuple[str, ...], int]:
+def addresses(keys: Iterable[Sequence[str]], effort: int) -> dict[tuple[str, ...], int]:
     """The addresses of all functions, and of those for keys given by their words, by name."""
-    functions = {(name,): sorts().address(name) for name in FUNCTIONS}
-    return functions | {tuple(key): words(key_of(key)).address("key") for key in keys}
+    functions = {(name,): sorts(effort).address(name) for name in FUNCTIONS}
+    return functions | {tuple(key): words(key_of(key), effort).address("key") for key in keys}
