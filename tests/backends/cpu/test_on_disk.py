@@ -75,7 +75,7 @@ def wide(x: Array) -> list[Array]:
 
 
 def ordering(x: Array) -> list[Array]:
-    row = rnp.tile(x.ravel(), 3)
+    row = rnp.tile(x.ravel(), 5)
     return [rnp.lexsort((row, row.astype("float16"))), *rune.lax.top_k(row, 20)]
 
 
