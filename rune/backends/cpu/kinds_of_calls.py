@@ -13,6 +13,10 @@ dots = locks.late_module("rune.backends.cpu.dots")
 factors = locks.late_module("rune.backends.cpu.factors")
 # Fourier transforms.
 transforms = locks.late_module("rune.backends.cpu.transforms")
+# Calls of NumPy that native code may make instead.
+library_calls = locks.late_module("rune.backends.cpu.library_calls")
+# Sorts.
+sorts = locks.late_module("rune.backends.cpu.sorts")
 # Eigenvalues and singular values.
 spectra = locks.late_module("rune.backends.cpu.spectra")
 # Collectives, and queries for a device's place.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rune.backends.cpu.linalg import library as linalg_types
 
 Word = tuple[str, ...]  # names an address, in every process
-DOT, STRIDED_DOT, NARROW_DOT, FACTOR = "dot", "strided_dot", "narrow_dot", "factor"
+DOT, STRIDED_DOT, NARROW_DOT, FACTOR, SORT = "dot", "strided_dot", "narrow_dot", "factor", "sort"
 _ENTRIES = {DOT: "dot", STRIDED_DOT: "view_dot", NARROW_DOT: "narrow_dot"}  # the pieces that plans call
 _DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
 
@@ -34,13 +34,18 @@ gemm = locks.late_module("rune.backends.cpu.gemm.library")
 linalg = locks.late_module("rune.backends.cpu.linalg.library")
 # Fourier transforms, imported for the first plan that has one.
 _fft = locks.late_module("rune.backends.cpu.fft.library")
+# Sorts, imported for the first plan that has one.
+_sorting = locks.late_module("rune.backends.cpu.sorting.library")
 # Products through the system's BLAS, imported on systems that have one.
 _blas = locks.late_module("rune.backends.cpu.blas")
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A plan's needs of a library: pieces of products, and functions of matrices, by modules."""
+    """A plan's needs of a library: pieces of products, and functions of matrices, by modules.
+
+    Of sorts, the words of each key; they have no dtype.
+    """
 
     kind: str
     dtype: str
@@ -85,8 +90,12 @@ class Libraries:
         """The addresses of the routines that the needs name, compiled where they are missing."""
         addresses: dict[Word, int] = {}
         for need in needs:
-            addresses |= self._addresses_of(need, _DTYPES[need.dtype])
+            addresses |= self._sorts(need) if need.kind == SORT else self._addresses_of(need, _DTYPES[need.dtype])
         return addresses
+
+    def _sorts(self, need: Need) -> dict[Word, int]:
+        places = _sorting().addresses(need.pieces, _sorting().effort_for(self.effort))
+        return {(SORT, *name): place for name, place in places.items()}
 
     def _addresses_of(self, need: Need, dtype: np.dtype) -> dict[Word, int]:
         if need.kind == FACTOR:

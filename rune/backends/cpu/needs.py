@@ -5,18 +5,29 @@ from __future__ import annotations
 from rune import dtypes
 from rune.backends.cpu import kinds_of_calls
 from rune.backends.cpu.host import Host
-from rune.backends.cpu.libraries import DOT, FACTOR, STRIDED_DOT, Need, linalg, of_system, pieces_of
+from rune.backends.cpu.libraries import DOT, FACTOR, SORT, STRIDED_DOT, Need, linalg, of_system, pieces_of
+from rune.backends.shared.callbacks import is_callback
 from rune.lowering.factors import ROUTINES as FACTORS
+from rune.lowering.host_calls import CALLBACK
 from rune.lowering.plan import Call, Plan, all_steps
 
 
 def needs_of(plan: Plan, host: Host) -> list[Need] | None:
     """The needs of a plan, to be stored; None if one of its routines cannot be named."""
     routines = {step.routine for step in all_steps(plan) if isinstance(step, Call)}
-    if routines & {"callback", "line_fft"}:
+    sorts = _sorts(plan) if CALLBACK in routines else []
+    if "line_fft" in routines or sorts is None:
         return None  # their code refers to tables, or to functions of others
     needs = _products(plan, host) if routines & {DOT, STRIDED_DOT} else []
-    return [*needs, *(_factors(plan, host) if routines & {*FACTORS} else [])]
+    return [*sorts, *needs, *(_factors(plan, host) if routines & {*FACTORS} else [])]
+
+
+def _sorts(plan: Plan) -> list[Need] | None:
+    """The keys by which a plan sorts; None if it calls something else than sorts."""
+    sorts = [kinds_of_calls.sorts().sort_of(step) for step in all_steps(plan) if is_callback(step)]
+    if None in sorts:
+        return None
+    return [Need(SORT, "", sorted({key.words for sort in sorts if sort for _, key in sort.keys}))]
 
 
 def _products(plan: Plan, host: Host) -> list[Need]:

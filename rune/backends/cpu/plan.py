@@ -76,7 +76,7 @@ def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
 def _scratch_of(plan: Plan, host: Host) -> Scratch | None:
     routines, sizes = routines_of(plan), []
     if _CALLBACK in routines:
-        sizes.append(kinds_of_calls.spectra().scratch_bytes(plan, host.cores))
+        sizes.append(kinds_of_calls.library_calls().scratch_bytes(plan, host.cores))
     if _TRANSFORM in routines:
         sizes.append(kinds_of_calls.transforms().scratch_bytes(plan))
     return behind(plan, sizes)
@@ -115,7 +115,7 @@ def talk_of(plan: Plan) -> Talk:
 
 def calls_python(plan: Plan) -> bool:
     """Whether a step of the plan is a Python function."""
-    return _CALLBACK in routines_of(plan) and kinds_of_calls.spectra().calls_python(plan)
+    return _CALLBACK in routines_of(plan) and kinds_of_calls.library_calls().calls_python(plan)
 
 
 def signature_of(plan: Plan, rendering: Rendering) -> Signature:

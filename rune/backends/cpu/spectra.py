@@ -9,21 +9,20 @@ linalg/symmetric.py. Work arrays are in the arena, so that a call allocates no m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Protocol
 
 from rune.backends.cpu.dots import Run
+from rune.backends.cpu.library_calls import Native, Pool, library_call
 from rune.backends.cpu.linalg import lapack, symmetric
 from rune.backends.cpu.linalg.batches import Signature
 from rune.backends.cpu.linalg.lapack import Spectrum
 from rune.backends.cpu.linalg.library import PARALLEL_OPERATIONS
 from rune.backends.cpu.scratch import in_lines
-from rune.backends.shared.callbacks import function_of, is_callback
+from rune.backends.shared.callbacks import is_callback
 from rune.core.types import ArrayType
 from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
-from rune.lowering.host_calls import AsComplex, LibraryCall
-from rune.lowering.plan import Plan, Step, all_steps
+from rune.lowering.host_calls import LibraryCall
+from rune.lowering.plan import Step
 from rune.ops.linalg.dense import NUMBERS
 from rune.ops.linalg.eigh import eigh
 from rune.ops.linalg.svd import square_svd, svd
@@ -34,32 +33,12 @@ MOST = 512
 MOST_SHARED = 64
 
 
-class Pool(Protocol):
-    """Cores that share a batch."""
-
-    @property
-    def cores(self) -> int:
-        """The number of cores."""
-        ...
-
-    @property
-    def parallel(self) -> Callable[[], int]:
-        """The address of the function that runs a task on all of them (threads.py)."""
-        ...
-
-
 def spectrum_of(step: Step) -> Spectrum | None:
     """The decomposition that a step makes, if native code can make it; else None."""
-    if not is_callback(step):
+    call = library_call(step)
+    if call is None or call[0].primitive not in (eigh, svd, square_svd):
         return None
-    function = function_of(step)
-    call, operands = function.call, function.operands
-    # A plan has complex operands as pairs of reals; the call inside knows their dtype.
-    if isinstance(call, AsComplex):
-        call, operands = call.call, call.operands
-    if not isinstance(call, LibraryCall) or call.primitive not in (eigh, svd, square_svd):
-        return None
-    spectrum = _spectrum(call, operands[0])
+    spectrum = _spectrum(call[0], call[1][0])
     if spectrum is None or is_small(spectrum):
         return spectrum
     return spectrum if lapack.address(spectrum.routine, spectrum.dtype) else None
@@ -80,15 +59,15 @@ def is_small(spectrum: Spectrum) -> bool:
     return spectrum.routine == "eigh" and symmetric.is_small(spectrum.rows, spectrum.dtype)
 
 
-def calls_python(plan: Plan) -> bool:
-    """Whether a step of the plan is a Python function."""
-    return any(is_callback(step) and spectrum_of(step) is None for step in all_steps(plan))
-
-
-def scratch_bytes(plan: Plan, cores: int) -> int:
-    """The bytes of a plan's work arrays, which its decompositions use in turn."""
-    spectra = [s for s in map(spectrum_of, all_steps(plan)) if s is not None]
-    return max([shares_of(s, cores) * sum(_bytes(s).values()) for s in spectra], default=0)
+def native_of(step: Step) -> Native | None:
+    """The native code of a decomposition."""
+    spectrum = spectrum_of(step)
+    if spectrum is None:
+        return None
+    return Native(
+        lambda cores: shares_of(spectrum, cores) * sum(_bytes(spectrum).values()),
+        lambda run, call, memory, pool: write_spectrum(run, call, spectrum, memory, pool),
+    )
 
 
 def shares_of(spectrum: Spectrum, cores: int) -> int:

@@ -184,8 +184,8 @@ class _Steps:
                 kinds_of_calls.transforms().write_transform(self, step, self.host.libraries.transform, self.scratch)
             case Call() if is_factor(step):
                 kinds_of_calls.factors().write_factor(self, step, self.host.libraries.factors)
-            case Call(routine="callback") if (spectrum := kinds_of_calls.spectra().spectrum_of(step)) is not None:
-                kinds_of_calls.spectra().write_spectrum(self, step, spectrum, self.scratch(), self.host)
+            case Call(routine="callback") if (native := kinds_of_calls.library_calls().native_of(step)) is not None:
+                native.write(self, step, self.scratch(), self.host)
             case Call(routine="callback"):
                 self.call_back(step)
             case Call(routine=routine):

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 Rules = tuple[list[Any], list[Any]]
 
-# Up to this many comparisons, of each element with every other of its row, compiled code is faster
-# than a call of NumPy: 10 to 20 us for a call, and 0.1 ns for a comparison.
-FEW_COMPARISONS = 1 << 14
-# The most passes over a row in place of a call of NumPy: a pass takes 0.15 ns for each element, a
-# call 10 us and 4 ns for each. The first call takes 0.1 s more for 16 passes, and 0.7 s for 50.
-MOST_PASSES = 16
+# Up to this many comparisons, of each element with every other of its row, kernels of a program are
+# as fast as a routine that all programs share; they take 10 ms more to compile.
+FEW_COMPARISONS = 1 << 12
+# The most passes over a row in place of a routine. A pass takes 0.15 ns for each element, and its
+# first call 3 ms.
+MOST_PASSES = 12
 
 
 def positions_like(x: Value) -> Array:
@@ -64,7 +64,7 @@ def last_axis(name: str, x: ArrayType) -> Size:
 
 
 def _is_long(x: ArrayType, *_others: ArrayType, **_params: object) -> bool:
-    """Whether the rows are long enough that a call of NumPy pays."""
+    """Whether the rows are long enough that a routine pays."""
     most = [dims.bounds(size)[1] for size in (*x.shape, x.shape[-1])]
     return None in most or math.prod(size for size in most if size is not None) > FEW_COMPARISONS
 
@@ -139,7 +139,7 @@ def needs_few_passes(x: ArrayType, k: int) -> bool:
 
 
 def _is_by_routine(x: ArrayType, *, k: int) -> bool:
-    """Whether a call of NumPy pays."""
+    """Whether a routine pays."""
     return _is_long(x) and not needs_few_passes(x, k)
 
 

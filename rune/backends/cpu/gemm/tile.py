@@ -95,21 +95,8 @@ class Maker:
         self.writer.count_up(self.number(0), count, 1, body)
 
     def watched(self, watch: Value, body: Callable[[Value], None]) -> Callable[[Value], None]:
-        """The body of a loop, which does nothing once the watch says that all is over
-        (pulse.py)."""
-        # Skipping iterations, and not leaving the loop, keeps its control flow simple.
-        writer, over = self.writer, self.writer.allocate("i1")
-
-        def ask() -> None:
-            function = writer.load("ptr", watch)
-            writer.store(writer.effect("i1", f"call i1 {function.text}(ptr {watch.text})"), over)
-
-        def unless_over(number: Value) -> None:
-            writer.store(Value(writer, "i1", "false"), over)
-            writer.either(watch.compare("ne", Value(writer, "ptr", "null")), ask)
-            writer.either(writer.load("i1", over).invert(), lambda: body(number))
-
-        return unless_over
+        """The function `watched` for this function's writer."""
+        return watched(self.writer, watch, body)
 
     def word(self, words: Value, number: Value | int, type: str = "i64") -> Value:
         """One of the words of a task or a table."""
@@ -336,3 +323,20 @@ def _put_sum(make: Maker, value: Value, at: Value, is_last: bool, adds: bool) ->
         part()
     else:
         make.writer.either(tail.equals(make.shape.lanes), full, part)
+
+
+def watched(writer: Writer, watch: Value, body: Callable[[Value], None]) -> Callable[[Value], None]:
+    """The body of a loop, which does nothing once the watch says that all is over (pulse.py)."""
+    # Skipping iterations, and not leaving the loop, keeps its control flow simple.
+    over = writer.allocate("i1")
+
+    def ask() -> None:
+        function = writer.load("ptr", watch)
+        writer.store(writer.effect("i1", f"call i1 {function.text}(ptr {watch.text})"), over)
+
+    def unless_over(number: Value) -> None:
+        writer.store(Value(writer, "i1", "false"), over)
+        writer.either(watch.compare("ne", Value(writer, "ptr", "null")), ask)
+        writer.either(writer.load("i1", over).invert(), lambda: body(number))
+
+    return unless_over
