@@ -29,8 +29,6 @@ from rune.ops import pairs
 from rune.ops.creation import iota
 from rune.ops.family import reshape, size_value, zeros_like
 from rune.ops.fourier.along import cut, join, reverse, shape_of, split_axis, spread, times
-from rune.ops.fourier.bluestein import transform_by_convolution
-from rune.ops.fourier.lengths import radices
 from rune.ops.fourier.lines import is_by_rows, is_routine, reciprocal, row_fft, transform_lines
 from rune.ops.fourier.roots import indices, unit_roots
 from rune.ops.movement import concatenate
@@ -94,8 +92,6 @@ def _transform(x: Pair, axis: int) -> Pair:
     n = shape_of(x)[axis]
     if not isinstance(n, int):
         return _by_summation(x, axis)
-    if radices(n) is None:
-        return transform_by_convolution(x, axis, n)
     return transform_lines(x, axis)
 
 

@@ -1,7 +1,7 @@
-"""line_fft: the transform of pairs along one axis, whose length splits into radices.
+"""line_fft: the transform of pairs along one axis.
 
 Only the expansion writes it, while a program is lowered, so it has no derivative and no batch rule.
-A device may have a routine for it; otherwise it runs the stages of stages.py.
+A device may have a routine for it; otherwise it runs the stages of stages.py, or a convolution.
 row_fft is the same for complex rows, or its inverse divided by the length: a routine takes the rows
 as they lie in memory, so that their parts need not be separated before it and joined after it.
 """
@@ -20,6 +20,7 @@ from rune.dims import Size, product
 from rune.ops import complex_numbers as c
 from rune.ops.arithmetic import div
 from rune.ops.family import size_value
+from rune.ops.fourier.bluestein import transform_by_convolution
 from rune.ops.fourier.lengths import longer_factor, radices
 from rune.ops.fourier.stages import transform_by_stages
 from rune.ops.pairs import Pair, times
@@ -32,6 +33,7 @@ ROWS_ELEMENTS = 1 << 20  # largest array that the routine takes, where the last 
 LINE_ELEMENTS = 1 << 10  # longest line, or factor of a row, that has scratch memory
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
 MOST_LANES = 16  # lanes of a vector: as many rows and numbers are needed
+CONVOLVED_ELEMENTS = 1 << 14  # longest row whose convolution fits on a stack
 LONGEST_ROW = 1 << 12  # longest row whose parts fit on a stack
 
 
@@ -44,15 +46,14 @@ def is_routine(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
     n, size = real.shape[axis], product(real.shape)
     if not isinstance(n, int) or not isinstance(size, int) or real.dtype not in FLOATS:
         return False
-    return 0 < size <= _most_elements(n, axis == real.ndim - 1) and radices(n) is not None
+    return 0 < size <= _most_elements(n, axis == real.ndim - 1)
 
 
 def _most_elements(n: int, is_row: bool) -> int:
-    """The largest array that the routine takes. The length of a row is split into two factors."""
-    if n > LINE_ELEMENTS and not is_row:
-        return 0
-    is_split = longer_factor(n) <= LINE_ELEMENTS or n <= LINE_ELEMENTS
-    return ROWS_ELEMENTS if is_row and is_split else ROUTINE_ELEMENTS
+    """The largest array that the routine takes. A long row is split in two, or is a convolution."""
+    if not is_row:
+        return ROUTINE_ELEMENTS if n <= LINE_ELEMENTS else 0
+    return ROWS_ELEMENTS if n <= CONVOLVED_ELEMENTS or longer_factor(n) <= LINE_ELEMENTS else 0
 
 
 def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:
@@ -62,8 +63,10 @@ def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:
 
 
 def _expand(real: Value, imag: Value, *, axis: int) -> list[Array]:
-    stages = radices(type_of(real).shape[axis])
-    assert stages is not None
+    n = type_of(real).shape[axis]
+    stages = radices(n)
+    if stages is None:
+        return [*transform_by_convolution((real, imag), axis, n, transform_lines)]
     return [*transform_by_stages((real, imag), axis, stages)]
 
 
@@ -79,7 +82,7 @@ line_fft = Direct(
 
 
 def transform_lines(x: Pair, axis: int) -> Pair:
-    """The transform along `axis`, whose length splits into radices."""
+    """The transform along `axis`, of a known length."""
     if type_of(x[0]).shape[axis] == 1:
         return x
     real, imag = line_fft(*x, axis=axis)
@@ -99,7 +102,7 @@ def is_by_rows(x: ArrayType, axis: int, *, parts: int = 1) -> bool:
     if axis != len(shape) - 1 or not all(isinstance(d, int) for d in shape):
         return False
     n, rows = shape[-1], product(shape[:-1])
-    return MOST_LANES <= n <= LONGEST_ROW and rows >= MOST_LANES and radices(n) is not None  # type: ignore[operator]
+    return MOST_LANES <= n <= LONGEST_ROW and rows >= MOST_LANES  # type: ignore[operator]
 
 
 def _rows_call(x: ArrayType, *, inverse: bool, parts: int) -> dict[str, Size]:

@@ -21,7 +21,7 @@ from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact
 from tests.backends.cpu.test_transforms_of_arrays import by_dtype, real
 
 # As many rows as a vector has lanes, one more, and a prime number; every radix first and last.
-SHORT = [(16, 64), (17, 64), (31, 60), (67, 16), (16, 90), (2, 19, 48), (37, 128), (131, 50), (23, 400)]
+SHORT = [(16, 64), (17, 64), (31, 60), (67, 16), (16, 90), (2, 19, 48), (37, 128), (131, 50), (23, 400), (17, 518)]
 
 
 def step_of(shape: tuple[int, ...], kind: str, axis: int, dtype: Any) -> Any:

@@ -4,7 +4,8 @@ forms          how lines of an array are moved to lanes    stages     one stage 
 butterflies    transforms of a few elements, in registers   lines      copies to lanes and back
 tables         roots of unity                               library    routines, on demand
 
-lengths        how a length is divided
+lengths        how a length is divided                     stage_lists stages for routines, as words
+convolutions   large primes, and rows that do not split    pieces      functions by their names
 
 For eager calls, by routines that serve all lengths, each with a module that writes it:
 

@@ -16,6 +16,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rune.backends.cpu.fft import columns, groups, real_columns, reals, rows, twins
+from rune.backends.cpu.fft.convolutions import order_of
+from rune.backends.cpu.fft.stage_lists import stages_of
 from rune.ops.complex_numbers import PART, WHOLE
 from rune.ops.fourier import fft
 
@@ -71,7 +73,7 @@ class _Axis(NamedTuple):
 def forget_tables() -> None:
     """Drop the tables of lengths; a transform that is under way has its own references."""
     calls = (module.call_for for module in (columns, groups, real_columns, reals, rows, twins))
-    for tables in (*calls, rows.length_of, columns.stages_of, groups.stages_of, reals.turns_of):
+    for tables in (*calls, rows.length_of, stages_of, order_of, reals.turns_of):
         tables.cache_clear()
 
 

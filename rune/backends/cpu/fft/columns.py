@@ -14,7 +14,8 @@ import numpy as np
 from rune import locks
 from rune.backends.cpu.fft import rows
 from rune.backends.cpu.fft.conventions import ROOMS
-from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices
+from rune.backends.cpu.fft.lengths import few_radices, is_in_lanes
+from rune.backends.cpu.fft.stage_lists import stages_of
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
@@ -27,7 +28,7 @@ LONGEST = 1 << 12  # numbers of a column, whose work memory a nearer cache holds
 def is_routine(n: int, inner: int, dtype: np.dtype) -> bool:
     """Whether the routine takes columns of n complex numbers, `inner` of them side by side."""
     lanes = shape_of(PART[dtype]).lanes
-    return inner >= lanes and 1 < n <= LONGEST and set(few_radices(n)) <= set(WRITTEN_OUT)
+    return inner >= lanes and 1 < n <= LONGEST and is_in_lanes(n)
 
 
 def transformed(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
@@ -48,7 +49,8 @@ def in_place(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def call_for(outer: int, n: int, inner: int, dtype: np.dtype, inverse: bool) -> Call:
     """The transform of arrays [outer, n, inner]."""
-    stages, shape = stages_of(n, dtype, inverse), shape_of(dtype)
+    ends, factor = (rows.SWAPPED, 1 / n) if inverse else (rows.PAIRS, 1.0)
+    stages, shape = stages_of(n, dtype, ends, factor), shape_of(dtype)
     room = int(in_lines(2 * n * shape.lanes * shape.bytes))
     work = work_of(outer, n, inner, shape.lanes, ROOMS * room)
     return call_of(_code(dtype).address("columns"), [stages.address, n, inner, len(few_radices(n))], work, stages)
@@ -57,12 +59,6 @@ def call_for(outer: int, n: int, inner: int, dtype: np.dtype, inverse: bool) -> 
 def work_of(outer: int, n: int, inner: int, lanes: int, memory_bytes: int) -> Work:
     """The work of columns [outer, n, inner], a vector of them a unit."""
     return Work(outer * -(-inner // lanes), outer * inner * rows.operations(n), memory_bytes)
-
-
-@functools.lru_cache(maxsize=64)
-def stages_of(n: int, dtype: np.dtype, inverse: bool) -> rows.Stages:
-    """The stages of a column of n numbers."""
-    return rows.stages_of(n, dtype, rows.SWAPPED if inverse else rows.PAIRS, 1 / n if inverse else 1.0)
 
 
 # The module that writes the routine, imported for the first one that is not on disk.

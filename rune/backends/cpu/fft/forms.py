@@ -6,6 +6,7 @@
     SPLIT      inner is 1 and rows are long or few: n = a·b, transforms of the columns of [a, b],
                products with roots of unity (turns), and transforms of the rows, which are columns
                of the result; cores share a row whose intermediate values do not fit on a stack
+    CONVOLVED  inner is 1 and rows neither split nor fill vectors: each is a convolution (rows.py)
 
 Rows of pairs, complex numbers in NumPy's layout, are split into real and imaginary parts on the
 stack, one group of rows at a time, and joined again there.
@@ -22,8 +23,21 @@ from enum import Enum
 
 import numpy as np
 
-from rune.backends.cpu.fft.lengths import WRITTEN_OUT, piece_of, radices, split_of, step_between
-from rune.backends.cpu.fft.tables import roots_of_prime, turns_between, turns_of_stage
+from rune.backends.cpu.fft.conventions import IN_PARTS
+from rune.backends.cpu.fft.lengths import (
+    cost,
+    is_in_lanes,
+    piece_of,
+    radices,
+    split_cost,
+    split_length,
+    split_of,
+    step_between,
+)
+from rune.backends.cpu.fft.rows import length_of
+from rune.backends.cpu.fft.rows_code import call_length
+from rune.backends.cpu.fft.stage_lists import data_of_stage
+from rune.backends.cpu.fft.tables import turns_between
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.lowering.codegen.llvm.ir.names import pointer_to
@@ -46,6 +60,7 @@ class Kind(Enum):
     ROWS = "rows"
     LINES = "lines"
     SPLIT = "split"
+    CONVOLVED = "convolved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +95,24 @@ def kind_of(form: Form, lanes: int) -> Kind:
     if form.inner == 1:
         enough = form.outer >= lanes
         # Few rows would leave lanes of a vector empty; the columns of a split row fill them.
-        if split_of(form.n, lanes) and (form.n >= LONG or not enough):
+        if split_of(form.n, lanes) and is_in_lanes(form.n) and (form.n >= LONG or not enough):
             return Kind.SPLIT
-        if enough and form.n >= lanes:
+        if enough and form.n >= lanes and is_in_lanes(form.n):
             return Kind.ROWS
+        if form.n > lanes and (_is_shorter_by_convolution(form, lanes) or not is_in_lanes(form.n)):
+            return Kind.CONVOLVED
     return Kind.LINES
+
+
+def _is_shorter_by_convolution(form: Form, lanes: int) -> bool:
+    """Whether rows take less time one by one, in full vectors, than all in one vector of lanes."""
+    return 3 * form.outer * split_cost(split_length(2 * form.n - 1, lanes), lanes) < cost(form.n)
 
 
 def pieces_of(form: Form, lanes: int) -> set[str]:
     """The functions that a routine calls."""
     kind = kind_of(form, lanes)
-    lengths = split_of(form.n, lanes) if kind is Kind.SPLIT else (form.n,)
+    lengths = {Kind.SPLIT: split_of(form.n, lanes), Kind.CONVOLVED: ()}.get(kind, (form.n,))
     assert lengths is not None
     stages = {piece_of(r, last) for n in lengths for r, last in _ends(radices(n))}
     return stages | _MOVES[kind] | ({"take_apart", "put_together"} if form.are_pairs else set())
@@ -101,6 +123,7 @@ _MOVES = {
     Kind.ROWS: {"squares"},
     Kind.LINES: {"gather_line", "scatter_line"},
     Kind.SPLIT: {"turned_squares"},
+    Kind.CONVOLVED: set[str](),
 }
 
 
@@ -116,7 +139,7 @@ class Routine:
     make: Maker
     dtype: np.dtype
     addresses: Callable[[str], int]
-    tables: list[np.ndarray]
+    tables: list[object]
 
     def call(self, piece: str, *args: Value) -> None:
         """Call a piece."""
@@ -145,12 +168,11 @@ class Routine:
 
     def stage(self, radix: int, last: bool, source: Place, target: Place, runs: int, length: int) -> None:
         """One stage."""
-        turns = self.table(turns_of_stage(radix, runs, self.dtype))
-        args = [source.real, source.imag, source.step, target.real, target.imag, target.step, turns]
-        args += map(self.make.number, (runs, length))
-        if radix not in WRITTEN_OUT:
-            args += [self.table(roots_of_prime(radix, self.dtype)), *map(self.make.number, (radix, radix // 2))]
-        self.call(piece_of(radix, last), *args)
+        data = data_of_stage(radix, runs, self.dtype)
+        self.tables.append(data)
+        ends = [source.real, source.imag, source.step, target.real, target.imag, target.step]
+        words = self.make.writer.at(data.address), *map(self.make.number, (runs, length))
+        self.call(piece_of(radix, last), *ends, *words)
 
 
 def groups_of(form: Form, lanes: int) -> int:
@@ -158,7 +180,7 @@ def groups_of(form: Form, lanes: int) -> int:
     match kind_of(form, lanes):
         case Kind.COLUMNS:
             return form.outer * -(-form.inner // lanes)
-        case Kind.SPLIT:
+        case Kind.SPLIT | Kind.CONVOLVED:
             return form.outer
         case _:
             return -(-form.outer * form.inner // lanes)
@@ -307,7 +329,28 @@ def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     return line
 
 
-_WRITERS = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
+def _convolved(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
+    """Each row by the function of eager calls, which reads its length's words."""
+    make = routine.make
+    length = length_of(form.n, routine.dtype, IN_PARTS, 1.0)
+    routine.tables.append(length)
+    *_, between, work, end = length.places
+    memory = make.writer.allocate("i8", end - between)
+    places = memory, make.at(memory, work - between, "i8"), make.writer.at(length.address)
+
+    def line(number: Value) -> None:
+        call_length(make, *(make.at(array, number * form.n) for array in arrays), *places)
+
+    return line
+
+
+_WRITERS = {
+    Kind.COLUMNS: _columns,
+    Kind.ROWS: _rows,
+    Kind.LINES: _lines,
+    Kind.SPLIT: _split,
+    Kind.CONVOLVED: _convolved,
+}
 
 
 def _pairs(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:

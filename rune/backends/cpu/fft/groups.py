@@ -15,7 +15,8 @@ import numpy as np
 from rune import locks
 from rune.backends.cpu.fft import reals, rows
 from rune.backends.cpu.fft.conventions import ROOMS
-from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices
+from rune.backends.cpu.fft.lengths import few_radices, is_in_lanes
+from rune.backends.cpu.fft.stage_lists import stages_of
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
@@ -30,8 +31,8 @@ LONGEST_OF_ALL = 1 << 12  # the same of rows that it cannot split
 def is_routine(count: int, n: int, dtype: np.dtype) -> bool:
     """Whether the routine takes `count` rows of n numbers of this complex dtype."""
     lanes = shape_of(PART[dtype]).lanes
-    longest = LONGEST if rows.is_routine(n, dtype) else LONGEST_OF_ALL
-    return count >= lanes and lanes <= n <= longest and set(few_radices(n)) <= set(WRITTEN_OUT)
+    longest = LONGEST if rows.is_split(n, dtype) else LONGEST_OF_ALL
+    return count >= lanes and lanes <= n <= longest and is_in_lanes(n)
 
 
 def is_real_routine(count: int, n: int, dtype: np.dtype) -> bool:
@@ -80,12 +81,6 @@ def call_for(name: str, count: int, n: int, dtype: np.dtype) -> Call:
     words = [stages.address, count, n, len(few_radices(n)), turns.ctypes.data, factor.ctypes.data]
     work = Work(-(-count // shape.lanes), count * rows.operations(n), ROOMS * room)
     return call_of(_code(dtype).address(name), words, work, stages, turns, factor)
-
-
-@functools.lru_cache(maxsize=64)
-def stages_of(n: int, dtype: np.dtype) -> rows.Stages:
-    """The stages of a row of n numbers."""
-    return rows.stages_of(n, dtype)
 
 
 # The module that writes the routines, imported for the first one that is not on disk.

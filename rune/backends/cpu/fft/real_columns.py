@@ -12,9 +12,10 @@ import math
 import numpy as np
 
 from rune import locks
-from rune.backends.cpu.fft import columns, reals, rows
+from rune.backends.cpu.fft import columns, reals
 from rune.backends.cpu.fft.conventions import ROOMS
 from rune.backends.cpu.fft.lengths import few_radices
+from rune.backends.cpu.fft.stage_lists import stages_of
 from rune.backends.cpu.routine_calls import Call, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
@@ -44,7 +45,7 @@ def inverse(x: np.ndarray, axis: int) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def call_for(name: str, outer: int, half: int, inner: int, dtype: np.dtype) -> Call:
     """The transform of arrays [outer, 2 half, inner], or the inverse."""
-    stages, turns, shape = rows.stages_of(half, dtype), reals.turns_of(2 * half, dtype), shape_of(dtype)
+    stages, turns, shape = stages_of(half, dtype), reals.turns_of(2 * half, dtype), shape_of(dtype)
     factor = np.array([0.5 if name == "forward" else 1 / (2 * half)], dtype)
     room = int(in_lines(2 * (half + 1) * shape.lanes * shape.bytes))
     words = [stages.address, half, inner, len(few_radices(half)), turns.ctypes.data, factor.ctypes.data]

@@ -70,9 +70,7 @@ _writer = locks.late_module("rune.backends.cpu.fft.reals_code")
 
 @compiler.lasting
 def _code(name: str, dtype: np.dtype) -> compiler.Code:
-    parts = rows.parts_address(dtype)
-
     def write() -> str:
-        return _writer().text(shape_of(dtype), name, parts)
+        return _writer().text(shape_of(dtype), name)
 
-    return compiler.compile_routine("real rows", (name, str(dtype)), {"parts": parts}, write, conventions.EFFORT)
+    return compiler.compile_routine("real rows", (name, str(dtype)), {}, write, conventions.EFFORT)
