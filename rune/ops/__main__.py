@@ -25,8 +25,8 @@ from rune.lowering.source_calls import source_call
 from rune.ops import LIBRARY, PRIMITIVES
 from rune.ops.branch import branch
 from rune.ops.collectives import COLLECTIVES
-from rune.ops.fourier.expansion import line_irfft, line_rfft
-from rune.ops.fourier.lines import line_fft, row_fft
+from rune.ops.fourier.expansion import fft_in_memory, fft_of_axes, line_irfft, line_rfft
+from rune.ops.fourier.lines import line_fft
 from rune.ops.linalg.cholesky import dense_cholesky
 from rune.ops.linalg.householder import dense_geqrf, dense_product
 from rune.ops.linalg.lu import dense_lu
@@ -56,7 +56,8 @@ WRITTEN_BY_LOWERING = (
     line_fft,
     line_rfft,
     line_irfft,
-    row_fft,
+    fft_in_memory,
+    fft_of_axes,
     dense_cholesky,
     dense_geqrf,
     dense_lu,

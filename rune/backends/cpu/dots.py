@@ -45,6 +45,10 @@ class Run(Protocol):
         """The watch for a routine of this many operations."""
         ...
 
+    def hear(self) -> None:
+        """Check for signals if it is time to."""
+        ...
+
 
 Address = Callable[[np.dtype, list[Product]], int]  # of a routine that supports these products
 

@@ -7,7 +7,6 @@ memory, and the last one puts it together where the result lies (rows.py).
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from rune.backends.cpu.fft.stage_lists import stages_of
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
-from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART
 
 LONGEST = 1 << 12  # numbers of a column, whose work memory a nearer cache holds
@@ -29,21 +27,6 @@ def is_routine(n: int, inner: int, dtype: np.dtype) -> bool:
     """Whether the routine takes columns of n complex numbers, `inner` of them side by side."""
     lanes = shape_of(PART[dtype]).lanes
     return inner >= lanes and 1 < n <= LONGEST and is_in_lanes(n)
-
-
-def transformed(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
-    """The transform along an axis, or its inverse, of columns that the routine takes."""
-    sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    return call_for(*sizes, PART[x.dtype], inverse)(x, host_memory.empty(x.shape, x.dtype))
-
-
-def in_place(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
-    """The same, in the memory of a dense operand if no vector of columns overlaps another."""
-    sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    # A vector is read whole before it is written.
-    if sizes[-1] % shape_of(PART[x.dtype]).lanes or not x.flags.c_contiguous:
-        return transformed(x, axis, inverse=inverse)
-    return call_for(*sizes, PART[x.dtype], inverse)(x, x)
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,9 +8,6 @@
                of the result; cores share a row whose intermediate values do not fit on a stack
     CONVOLVED  inner is 1 and rows neither split nor fill vectors: each is a convolution (rows.py)
 
-Rows of pairs, complex numbers in NumPy's layout, are split into real and imaginary parts on the
-stack, one group of rows at a time, and joined again there.
-
 The last group of lanes ends with the last line, so it may compute some lines a second time.
 
 Source: Bailey 1990, "FFTs in external or hierarchical memory", J. Supercomputing 4(1) (SPLIT).
@@ -65,18 +62,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An array [outer, n, inner] that is transformed along n.
-
-    are_pairs:  whether its elements are complex numbers in memory; then inner is 1, and both the
-                number of rows and the numbers in a row are at least the lanes of a vector
-    is_inverse: whether the transform is the inverse, divided by n; only for pairs
-    """
+    """An array [outer, n, inner] that is transformed along n."""
 
     outer: int
     n: int
     inner: int
-    are_pairs: bool = False
-    is_inverse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +105,7 @@ def pieces_of(form: Form, lanes: int) -> set[str]:
     lengths = {Kind.SPLIT: split_of(form.n, lanes), Kind.CONVOLVED: ()}.get(kind, (form.n,))
     assert lengths is not None
     stages = {piece_of(r, last) for n in lengths for r, last in _ends(radices(n))}
-    return stages | _MOVES[kind] | ({"take_apart", "put_together"} if form.are_pairs else set())
+    return stages | _MOVES[kind]
 
 
 _MOVES = {
@@ -208,7 +198,7 @@ def scratch_bytes(form: Form, shape: Shape) -> int:
 
 def write_groups(routine: Routine, form: Form, name: str) -> str:
     """A task for the groups begin..end: void(ptr words, i64 begin, i64 end)."""
-    write = _pairs if form.are_pairs else _WRITERS[kind_of(form, routine.make.shape.lanes)]
+    write = _WRITERS[kind_of(form, routine.make.shape.lanes)]
     return _task(routine, name, lambda arrays: write(routine, form, arrays[:4]))
 
 
@@ -351,28 +341,6 @@ _WRITERS = {
     Kind.SPLIT: _split,
     Kind.CONVOLVED: _convolved,
 }
-
-
-def _pairs(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
-    """The rows of a group, whose parts are separated only on the stack."""
-    make, n = routine.make, form.n
-    kind = kind_of(form, make.shape.lanes)
-    rows = make.shape.lanes if kind is Kind.ROWS else 1
-    real, imag = (make.writer.allocate(make.shape.scalar, rows * n) for _ in range(2))
-    # In place: both kinds that pairs may have read all of a group before they write.
-    transform = _WRITERS[kind](routine, Form(rows, n, 1), [real, imag, real, imag])
-    source, _, target, _ = arrays
-    # The inverse is the same with real and imaginary parts exchanged before and after.
-    even, odd = (imag, real) if form.is_inverse else (real, imag)
-    factor = make.writer.constant(make.shape.scalar, 1 / n if form.is_inverse else 1)
-
-    def group(number: Value) -> None:
-        first = (number * rows).call("smin", form.outer - rows) * (2 * n)
-        routine.call("take_apart", make.at(source, first), even, odd, make.number(rows * n))
-        transform(make.number(0))
-        routine.call("put_together", even, odd, make.at(target, first), make.number(rows * n), factor)
-
-    return group
 
 
 def _factors(routine: Routine, form: Form) -> tuple[int, int]:

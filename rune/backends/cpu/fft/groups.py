@@ -8,7 +8,6 @@ row has to split into two factors (rows.py). Real rows are complex ones of half 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 
@@ -20,10 +19,8 @@ from rune.backends.cpu.fft.stage_lists import stages_of
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
-from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
 
-Calls = Callable[[str, int, int, np.dtype], Call]  # of a routine's name, a number of rows, n and a real dtype
 LONGEST = 1 << 6  # numbers of a row, above which rows.py is faster
 LONGEST_OF_ALL = 1 << 12  # the same of rows that it cannot split
 
@@ -38,37 +35,6 @@ def is_routine(count: int, n: int, dtype: np.dtype) -> bool:
 def is_real_routine(count: int, n: int, dtype: np.dtype) -> bool:
     """Whether the routines take `count` rows of n numbers of this real dtype."""
     return n % 2 == 0 and is_routine(count, n // 2, WHOLE[dtype])
-
-
-def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
-    """The transform along the last axis, or its inverse."""
-    return complex_by(call_for, x, inverse)
-
-
-def from_reals(x: np.ndarray) -> np.ndarray:
-    """Frequencies 0 to n/2 of real rows."""
-    return spectra_by(call_for, x)
-
-
-def to_reals(x: np.ndarray) -> np.ndarray:
-    """Real rows of even length from their frequencies."""
-    half = x.shape[-1] - 1
-    result = host_memory.empty((*x.shape[:-1], 2 * half), PART[x.dtype])
-    return call_for("inverse", x.size // (half + 1), half, result.dtype)(x, result)
-
-
-def complex_by(calls: Calls, x: np.ndarray, inverse: bool) -> np.ndarray:
-    """The transform along the last axis, or its inverse, by one of these calls."""
-    n = x.shape[-1]
-    name = "backward" if inverse else "complex"
-    return calls(name, x.size // n, n, PART[x.dtype])(x, host_memory.empty(x.shape, x.dtype))
-
-
-def spectra_by(calls: Calls, x: np.ndarray) -> np.ndarray:
-    """Frequencies 0 to n/2 of real rows by one of these calls."""
-    n = x.shape[-1]
-    result = host_memory.empty((*x.shape[:-1], n // 2 + 1), WHOLE[x.dtype])
-    return calls("forward", x.size // n, n // 2, x.dtype)(x, result)
 
 
 @functools.lru_cache(maxsize=64)

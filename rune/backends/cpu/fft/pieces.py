@@ -29,8 +29,6 @@ def stage_text(shape: Shape, name: str, ends: Ends) -> str:
 
 _OF_PRIMES = {"prime": prime_function, "convolved": convolved_function}
 _MOVES = {
-    "take_apart": lines.take_apart_function,
-    "put_together": lines.put_together_function,
     "squares": lines.squares_function,
     "gather_line": lines.gather_line_function,
     "scatter_line": lines.scatter_line_function,

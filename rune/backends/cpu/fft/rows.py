@@ -24,7 +24,6 @@ from rune.backends.cpu.fft.tables import turns_between
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
-from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART
 from rune.records import dataclass
 
@@ -61,12 +60,6 @@ def is_routine(n: int, dtype: np.dtype) -> bool:
 def is_split(n: int, dtype: np.dtype) -> bool:
     """Whether such rows split into two factors of a vector or more each."""
     return split_of(n, shape_of(PART[dtype]).lanes) is not None and is_in_lanes(n)
-
-
-def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
-    """The transform along the last axis, or its inverse. Its length must satisfy is_routine."""
-    n = x.shape[-1]
-    return call_for(x.size // n, n, PART[x.dtype], inverse)(x, host_memory.empty(x.shape, x.dtype))
 
 
 @functools.lru_cache(maxsize=64)
