@@ -20,7 +20,7 @@ from rune import dtypes
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.lower import ByRoutine, Routine
 from rune.core.primitive import Direct
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.dims import Size, product
 from rune.ops import arithmetic as a
@@ -29,7 +29,7 @@ from rune.ops import pairs
 from rune.ops.creation import iota
 from rune.ops.family import reshape, size_value, zeros_like
 from rune.ops.fourier.along import cut, join, reverse, shape_of, split_axis, spread, times
-from rune.ops.fourier.in_memory import call_in_memory, is_in_memory, type_in_memory
+from rune.ops.fourier.in_memory import call_in_memory, is_in_memory, is_odd_routine, type_in_memory
 from rune.ops.fourier.kinds import Axes, transform_type
 from rune.ops.fourier.lines import is_routine, reciprocal, transform_lines
 from rune.ops.fourier.roots import indices, unit_roots
@@ -275,27 +275,32 @@ def _by_axes(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
 
 def _along(x: Value, kind: str, axes: Axes | list[int]) -> Value:
     for axis in reversed(axes):
-        x = fft_in_memory(x, kind=kind, axis=axis, parts=1)
+        x = fft_in_memory(x, kind=kind, axis=axis, odd=False, parts=1)
     return x
 
 
 def _from_reals(x: Value, axis: int) -> Value:
     n = type_of(x).shape[axis]
-    if n % 2 == 0:
-        return fft_in_memory(x, kind="rfft", axis=axis, parts=1)
+    if n % 2 == 0 or _is_odd_routine(type_of(x).shape, axis, n):
+        return fft_in_memory(x, kind="rfft", axis=axis, odd=False, parts=1)
     return part(_along(c.complex(x, zeros_like(x)), "fft", (axis,)), axis, 0, n // 2 + 1)
 
 
 def _to_reals(x: Value, axis: int, odd: bool) -> Value:
-    if not odd:
-        return fft_in_memory(x, kind="irfft", axis=axis, parts=1)
-    others = c.conj(mirrored(part(x, axis, 1, type_of(x).shape[axis]), axes=(axis,)))
+    shape = type_of(x).shape
+    if not odd or _is_odd_routine(shape, axis, 2 * shape[axis] - 1):
+        return fft_in_memory(x, kind="irfft", axis=axis, odd=odd, parts=1)
+    others = c.conj(mirrored(part(x, axis, 1, shape[axis]), axes=(axis,)))
     return c.real(_along(concatenate(x, others, axis=axis), "ifft", (axis,)))
 
 
-def _run_in_memory(x: Value, *, kind: str, axis: int, parts: int) -> Array:
+def _is_odd_routine(shape: Shape, axis: int, n: Size) -> bool:
+    return axis == len(shape) - 1 and is_odd_routine(product(shape[:-1]), n)
+
+
+def _run_in_memory(x: Value, *, kind: str, axis: int, odd: bool, parts: int) -> Array:
     assert parts == 1, "only routines take numbers by parts"
-    return _by_parts(x, kind=kind, axes=(axis,), odd=False)
+    return _by_parts(x, kind=kind, axes=(axis,), odd=odd)
 
 
 fft_in_memory = Direct(

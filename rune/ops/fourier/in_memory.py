@@ -19,6 +19,19 @@ LONGEST_PRIME = 1 << 10  # factor of a column
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
 
 
+def first_radix(n: int) -> int | None:
+    """The largest small odd factor of n, with which real rows of odd length begin."""
+    return next((radix for radix in (31, 29, 23, 19, 17, 13, 11, 7, 5, 3) if n % radix == 0), None)
+
+
+def is_odd_routine(rows: Size, n: Size) -> bool:
+    """Whether there is a routine for so many real rows of odd length."""
+    if not isinstance(rows, int) or not isinstance(n, int) or rows < MOST_LANES:
+        return False
+    radix, is_short = first_radix(n), MOST_LANES < n <= LONGEST_COLUMN
+    return radix is not None and radix < n and is_short and prime_factors(n)[-1] <= LONGEST_PRIME
+
+
 def is_in_memory(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
     """Whether there are routines for all axes of the array, on any machine."""
     if x.is_symbolic or 0 in x.shape or PART.get(x.dtype, x.dtype) not in FLOATS:
@@ -46,16 +59,16 @@ def _numbers(x: ArrayType, parts: int, kind: str) -> ArrayType:
     return x if parts == 1 or kind == "rfft" else ArrayType(x.shape[:-1], WHOLE[x.dtype])
 
 
-def type_in_memory(x: ArrayType, *, kind: str, axis: int, parts: int) -> ArrayType:
+def type_in_memory(x: ArrayType, *, kind: str, axis: int, odd: bool, parts: int) -> ArrayType:
     """The type of the transform along an axis."""
-    result = transform_type(_numbers(x, parts, kind), kind=kind, axes=(axis,), odd=False)
+    result = transform_type(_numbers(x, parts, kind), kind=kind, axes=(axis,), odd=odd)
     return result if parts == 1 or kind == "irfft" else ArrayType((*result.shape, 2), PART[result.dtype])
 
 
-def call_in_memory(x: ArrayType, *, kind: str, axis: int, parts: int) -> dict[str, Size]:
+def call_in_memory(x: ArrayType, *, kind: str, axis: int, odd: bool, parts: int) -> dict[str, Size]:
     """The array as [outer, n, inner]."""
     shape = _numbers(x, parts, kind).shape
-    n = 2 * (shape[axis] - 1) if kind == "irfft" else shape[axis]
+    n = 2 * (shape[axis] - 1) + int(odd) if kind == "irfft" else shape[axis]
     is_inverse, is_real = kind in ("ifft", "irfft"), kind in ("rfft", "irfft")
     sizes = {"outer": product(shape[:axis]), "n": n, "inner": product(shape[axis + 1 :])}
     return {**sizes, "inverse": int(is_inverse), "real": int(is_real)}

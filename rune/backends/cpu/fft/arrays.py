@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rune.backends.cpu.fft import columns, groups, real_columns, reals, rows, twins
+from rune.backends.cpu.fft import columns, groups, odd_rows, real_columns, reals, rows, twins
 from rune.backends.cpu.fft.convolutions import order_of
 from rune.backends.cpu.fft.stage_lists import stages_of
 from rune.backends.cpu.routine_calls import Call
@@ -54,6 +54,8 @@ def routine_of(kind: str, outer: int, n: int, inner: int, dtype: np.dtype) -> Ca
     if inner > 1:
         is_taken = real_columns.is_routine(n, inner, dtype)
         return partial(real_columns.call_for, name, outer, half, inner, dtype) if is_taken else None
+    if odd_rows.is_routine(outer, n, dtype):
+        return partial(odd_rows.call_for, name, outer, n, dtype)
     # The inverse of real rows has no twins.
     if kind == "rfft" and twins.is_real_routine(outer, n, dtype):
         return partial(twins.call_for, name, outer, half, dtype)
@@ -147,6 +149,6 @@ def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:
 
 def forget_tables() -> None:
     """Drop the tables of lengths; a transform that is under way has its own references."""
-    calls = (module.call_for for module in (columns, groups, real_columns, reals, rows, twins))
+    calls = (module.call_for for module in (columns, groups, odd_rows, real_columns, reals, rows, twins))
     for tables in (*calls, rows.length_of, stages_of, order_of, reals.turns_of):
         tables.cache_clear()

@@ -123,6 +123,41 @@ def _odd(x: Sequence[Pair]) -> list[Pair]:
     return [frequencies[q] for q in range(n)]
 
 
+def half_transformed(x: Sequence[Value]) -> list[Pair]:
+    """The first frequencies of an odd number of real elements; the others are conjugates."""
+    n, half = len(x), range(1, len(x) // 2 + 1)
+    sums, differences = [x[k] + x[n - k] for k in half], [x[k] - x[n - k] for k in half]
+    zero = x[0] * 0.0
+    total = x[0]
+    for term in sums:
+        total = total + term
+    return [(total, zero), *(_half(x[0], sums, differences, q, n) for q in half)]
+
+
+def _half(first: Value, sums: Sequence[Value], differences: Sequence[Value], q: int, n: int) -> Pair:
+    """first + sum of sums[k] cos(2πqk/n), and -sum of differences[k] sin(2πqk/n)."""
+    real, imag = first, None
+    for k, (total, difference) in enumerate(zip(sums, differences, strict=True), 1):
+        angle = 2 * math.pi * (q * k % n) / n
+        real = total.fma(math.cos(angle), real)
+        imag = difference * -math.sin(angle) if imag is None else difference.fma(-math.sin(angle), imag)
+    assert imag is not None
+    return real, imag
+
+
+def from_half(y: Sequence[Pair], n: int) -> list[Value]:
+    """n real elements, times n, from their first frequencies; n is odd."""
+    doubled = [(real + real, imag + imag) for real, imag in y[1:]]
+    reals, imags = [real for real, _ in doubled], [imag for _, imag in doubled]
+    elements = {0: y[0][0]}
+    for real in reals:
+        elements[0] = elements[0] + real
+    for q in range(1, n // 2 + 1):
+        even, odd = _half(y[0][0], reals, imags, q, n)
+        elements[q], elements[n - q] = even + odd, even - odd
+    return [elements[q] for q in range(n)]
+
+
 def _plus(total: Pair | None, x: Pair, weight: float) -> Pair:
     """total + weight x."""
     if total is None:
