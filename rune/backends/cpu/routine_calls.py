@@ -109,7 +109,7 @@ def call_of(function: int, words: Sequence[int], work: Work, *references: object
 def share_address() -> int:
     """The address of void(ptr job, i64 first, i64 last), units of a task for a pool's threads.
 
-    job: JOB words; the units of a share count from those before the job
+    The job has JOB words. Units of a share count from those before the job.
     """
     return _share_code().address("share")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -128,5 +128,5 @@ def _task(kind: str, outer: int, n: int, inner: int, dtype: np.dtype) -> Task:
 
 
 @functools.cache
-def _table(cores: int, *sizes: Any) -> np.ndarray:
-    return _task(*sizes).table(cores)
+def _table(cores: int, kind: str, outer: int, n: int, inner: int, dtype: np.dtype) -> np.ndarray:
+    return _task(kind, outer, n, inner, dtype).table(cores)

@@ -261,7 +261,7 @@ line_irfft = Direct(
 # --- numbers as they lie in memory --------------------------------------------------------------
 
 
-def _by_axes(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
+def _by_axes(x: Value, *, kind: str, axes: Axes, odd: bool) -> Value:
     """The transform by one call for each axis, real ones when there are most numbers to halve."""
     *others, last = axes
     match kind:

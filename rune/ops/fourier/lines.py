@@ -29,7 +29,6 @@ ROUTINE_ELEMENTS = 1 << 16  # largest array that the routine takes
 ROWS_ELEMENTS = 1 << 20  # largest array that the routine takes, where the last axis is transformed
 LINE_ELEMENTS = 1 << 10  # longest line, or factor of a row, that has scratch memory
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
-CONVOLVED_ELEMENTS = 1 << 14  # longest row whose convolution fits on a stack
 
 
 def _type(real: ArrayType, imag: ArrayType, *, axis: int) -> tuple[ArrayType, ArrayType]:
@@ -45,10 +44,10 @@ def is_routine(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
 
 
 def _most_elements(n: int, is_row: bool) -> int:
-    """The largest array that the routine takes. A long row is split in two, or is a convolution."""
-    if not is_row:
-        return ROUTINE_ELEMENTS if n <= LINE_ELEMENTS else 0
-    return ROWS_ELEMENTS if n <= CONVOLVED_ELEMENTS or longer_factor(n) <= LINE_ELEMENTS else 0
+    """The largest array that the routine takes. A long row is split into two factors."""
+    if n <= LINE_ELEMENTS:
+        return ROWS_ELEMENTS if is_row else ROUTINE_ELEMENTS
+    return ROWS_ELEMENTS if is_row and longer_factor(n) <= LINE_ELEMENTS and radices(n) is not None else 0
 
 
 def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:
@@ -59,6 +58,7 @@ def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:
 
 def _expand(real: Value, imag: Value, *, axis: int) -> list[Array]:
     n = type_of(real).shape[axis]
+    assert isinstance(n, int)
     stages = radices(n)
     if stages is None:
         return [*transform_by_convolution((real, imag), axis, n, transform_lines)]

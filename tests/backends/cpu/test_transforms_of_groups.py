@@ -30,7 +30,8 @@ def step_of(shape: tuple[int, ...], kind: str, axis: int, dtype: Any) -> Any:
     """The function that gives the routine of such an array in eager calls, or NumPy's function."""
     options = {"kind": kind, "axes": (axis,), "odd": False}
     run = meanings.meaning_of(fft, (ArrayType(shape, np.dtype(dtype)),), options)
-    return run.args[0].func if getattr(run, "args", ()) else run
+    arguments = getattr(run, "args", ())
+    return arguments[0].func if arguments else run
 
 
 @by_dtype

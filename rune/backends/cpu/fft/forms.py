@@ -6,7 +6,6 @@
     SPLIT      inner is 1 and rows are long or few: n = a·b, transforms of the columns of [a, b],
                products with roots of unity (turns), and transforms of the rows, which are columns
                of the result; cores share a row whose intermediate values do not fit on a stack
-    CONVOLVED  inner is 1 and rows neither split nor fill vectors: each is a convolution (rows.py)
 
 The last group of lanes ends with the last line, so it may compute some lines a second time.
 
@@ -20,19 +19,7 @@ from enum import Enum
 
 import numpy as np
 
-from rune.backends.cpu.fft.conventions import IN_PARTS
-from rune.backends.cpu.fft.lengths import (
-    cost,
-    is_in_lanes,
-    piece_of,
-    radices,
-    split_cost,
-    split_length,
-    split_of,
-    step_between,
-)
-from rune.backends.cpu.fft.rows import length_of
-from rune.backends.cpu.fft.rows_code import call_length
+from rune.backends.cpu.fft.lengths import piece_of, radices, split_of, step_between
 from rune.backends.cpu.fft.stage_lists import data_of_stage
 from rune.backends.cpu.fft.tables import turns_between
 from rune.backends.cpu.gemm.shape import Shape
@@ -57,7 +44,6 @@ class Kind(Enum):
     ROWS = "rows"
     LINES = "lines"
     SPLIT = "split"
-    CONVOLVED = "convolved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +71,17 @@ def kind_of(form: Form, lanes: int) -> Kind:
     if form.inner == 1:
         enough = form.outer >= lanes
         # Few rows would leave lanes of a vector empty; the columns of a split row fill them.
-        if split_of(form.n, lanes) and is_in_lanes(form.n) and (form.n >= LONG or not enough):
+        if split_of(form.n, lanes) and (form.n >= LONG or not enough):
             return Kind.SPLIT
-        if enough and form.n >= lanes and is_in_lanes(form.n):
+        if enough and form.n >= lanes:
             return Kind.ROWS
-        if form.n > lanes and (_is_shorter_by_convolution(form, lanes) or not is_in_lanes(form.n)):
-            return Kind.CONVOLVED
     return Kind.LINES
-
-
-def _is_shorter_by_convolution(form: Form, lanes: int) -> bool:
-    """Whether rows take less time one by one, in full vectors, than all in one vector of lanes."""
-    return 3 * form.outer * split_cost(split_length(2 * form.n - 1, lanes), lanes) < cost(form.n)
 
 
 def pieces_of(form: Form, lanes: int) -> set[str]:
     """The functions that a routine calls."""
     kind = kind_of(form, lanes)
-    lengths = {Kind.SPLIT: split_of(form.n, lanes), Kind.CONVOLVED: ()}.get(kind, (form.n,))
+    lengths = split_of(form.n, lanes) if kind is Kind.SPLIT else (form.n,)
     assert lengths is not None
     stages = {piece_of(r, last) for n in lengths for r, last in _ends(radices(n))}
     return stages | _MOVES[kind]
@@ -113,7 +92,6 @@ _MOVES = {
     Kind.ROWS: {"squares"},
     Kind.LINES: {"gather_line", "scatter_line"},
     Kind.SPLIT: {"turned_squares"},
-    Kind.CONVOLVED: set[str](),
 }
 
 
@@ -170,7 +148,7 @@ def groups_of(form: Form, lanes: int) -> int:
     match kind_of(form, lanes):
         case Kind.COLUMNS:
             return form.outer * -(-form.inner // lanes)
-        case Kind.SPLIT | Kind.CONVOLVED:
+        case Kind.SPLIT:
             return form.outer
         case _:
             return -(-form.outer * form.inner // lanes)
@@ -319,28 +297,7 @@ def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     return line
 
 
-def _convolved(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
-    """Each row by the function of eager calls, which reads its length's words."""
-    make = routine.make
-    length = length_of(form.n, routine.dtype, IN_PARTS, 1.0)
-    routine.tables.append(length)
-    *_, between, work, end = length.places
-    memory = make.writer.allocate("i8", end - between)
-    places = memory, make.at(memory, work - between, "i8"), make.writer.at(length.address)
-
-    def line(number: Value) -> None:
-        call_length(make, *(make.at(array, number * form.n) for array in arrays), *places)
-
-    return line
-
-
-_WRITERS = {
-    Kind.COLUMNS: _columns,
-    Kind.ROWS: _rows,
-    Kind.LINES: _lines,
-    Kind.SPLIT: _split,
-    Kind.CONVOLVED: _convolved,
-}
+_WRITERS = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
 
 
 def _factors(routine: Routine, form: Form) -> tuple[int, int]:

@@ -97,8 +97,8 @@ def _stage_cost(radix: int) -> float:
 def circular_length(prime: int) -> int:
     """The length of the convolution for a prime.
 
-    >>> circular_length(257), circular_length(227)
-    (256, 480)
+    >>> circular_length(257), circular_length(83)
+    (256, 168)
     """
     # Nothing wraps onto the first p - 1 sums from twice as many numbers less one on.
     return min((prime - 1, *_good_lengths(2 * prime - 3)), key=cost)

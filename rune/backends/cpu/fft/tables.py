@@ -47,7 +47,7 @@ def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
 
 def as_pairs(x: np.ndarray, dtype: np.dtype) -> Table:
     """Complex numbers as pairs of this dtype."""
-    return np.stack([x.real, x.imag], -1).astype(dtype)
+    return np.stack([np.real(x), np.imag(x)], -1).astype(dtype)
 
 
 def wide_roots(turns: np.ndarray, n: int, dtype: np.dtype) -> np.ndarray:
