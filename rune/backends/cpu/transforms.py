@@ -123,7 +123,7 @@ def _sizes(step: Call) -> tuple[str, int, int, int, np.dtype]:
 @functools.cache
 def _task(kind: str, outer: int, n: int, inner: int, dtype: np.dtype) -> Task:
     routine = arrays.routine_of(kind, outer, n, inner, dtype)
-    assert routine is not None, "ops/fourier/in_memory.py has only lines that the routines take"
+    assert routine is not None, f"no routine of {kind} for {dtype}[{outer}, {n}, {inner}]"
     return routine().task
 
 

@@ -5,18 +5,17 @@ Complex numbers need not be separated into parts before the call and joined afte
 
 from __future__ import annotations
 
-from rune import dtypes
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, product
 from rune.ops.complex_numbers import PART, WHOLE
 from rune.ops.fourier.kinds import Axes, transform_type
 from rune.ops.fourier.lengths import prime_factors
+from rune.ops.fourier.lines import FLOATS
 
 MOST_LANES = 16  # lanes of a vector: as many columns or numbers are needed
 LONGEST_ROW = 1 << 16  # beyond it cores share the halves of one row
 LONGEST_COLUMN = 1 << 12  # whose work memory a nearer cache holds
 LONGEST_PRIME = 1 << 10  # factor of a column
-FLOATS = frozenset({dtypes.f32, dtypes.f64})
 
 
 def first_radix(n: int) -> int | None:

@@ -19,14 +19,13 @@ from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
 from rune.ops.complex_numbers import PART
-
-LONGEST = 1 << 12  # numbers of a column, whose work memory a nearer cache holds
+from rune.ops.fourier.in_memory import LONGEST_COLUMN
 
 
 def is_routine(n: int, inner: int, dtype: np.dtype) -> bool:
     """Whether the routine takes columns of n complex numbers, `inner` of them side by side."""
     lanes = shape_of(PART[dtype]).lanes
-    return inner >= lanes and 1 < n <= LONGEST and is_in_lanes(n)
+    return inner >= lanes and 1 < n <= LONGEST_COLUMN and is_in_lanes(n)
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.scratch import LINE
+from rune.ops.fourier.in_memory import LONGEST_PRIME
 from rune.ops.fourier.lengths import prime_factors
 
 WRITTEN_OUT = (2, 3, 4, 5, 7, 8, 11, 13, 16)  # radices whose transforms are in registers (butterflies.py)
-LONGEST_PRIME = 1 << 10
 _ODD = (1, 3, 5, 7, 9, 15, 21, 25, 27, 35, 45, 63, 75, 81, 105, 125, 135)  # factors of convolutions
 SUMMED = 31  # the largest prime whose transform is a sum; that of a larger one is a convolution
 
