@@ -8,7 +8,7 @@ NaN in every float dtype, so that a read of bytes that no step has written shows
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -36,7 +36,7 @@ from rune.lowering.factors import factor_in_numpy, factor_of, is_factor
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernelize.walks import concrete_parameters, strided_product
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
-from rune.lowering.steps import is_inverse, transform_sizes
+from rune.lowering.steps import transform_kind, transform_sizes
 from rune.ops.complex_numbers import WHOLE
 from rune.records import dataclass
 
@@ -197,7 +197,7 @@ class _Run:
                 walks = concrete_parameters(dict(parameters), self.concrete.sizes)
                 out[...] = strided_product(a, b, walks).reshape(-1)
             case Call(routine="line_fft") as call:
-                transform(arrays, transform_sizes(call), np.fft.ifft if is_inverse(call) else np.fft.fft)
+                transform(arrays, transform_sizes(call), transform_kind(call))
             case Call() as call if is_factor(call):
                 factor_in_numpy(factor_of(call), arrays)
             case Call(parameters=parameters):
@@ -209,17 +209,19 @@ class _Run:
                 target[...] = source
 
 
-def transform(
-    arrays: Sequence[np.ndarray], shape: tuple[int, ...], function: Callable[..., np.ndarray] = np.fft.fft
-) -> None:
+def transform(arrays: Sequence[np.ndarray], shape: tuple[int, ...], kind: str = "fft") -> None:
     """The `line_fft` routine on flat arrays.
 
     Four arrays: real and imaginary parts of the result, then those of the operand. Two arrays: the
-    result and the operand, as interleaved complex numbers.
+    result and the operand, complex ones interleaved.
     """
     if len(arrays) == 2:
-        out, x = (v.view(WHOLE[v.dtype]).reshape(shape) for v in arrays)
-        out[...] = function(x, axis=1)
+        outer, n, inner = shape
+        is_real = {"rfft": (False, True), "irfft": (True, False)}.get(kind, (False, False))
+        out, x = (v if real else v.view(WHOLE[v.dtype]) for v, real in zip(arrays, is_real, strict=True))
+        # NumPy's functions of one axis have the names of the kinds.
+        result = getattr(np.fft, kind)(x.reshape(outer, -1, inner), n, axis=1)
+        out[...] = result.reshape(-1)
         return
     out_real, out_imag, real, imag = (x.reshape(shape) for x in arrays)
     # Never the inverse: with parts apart it is written as an exchange of them (fourier/lines.py).

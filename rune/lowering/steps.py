@@ -161,15 +161,17 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
 def transform_sizes(call: Call) -> tuple[int, ...]:
     """outer, n, inner of the arrays that a `line_fft` transforms along n.
 
-    A call with one operand takes and returns complex numbers, a call with two their parts.
+    A call with one operand takes and returns complex numbers, or real ones and their frequencies
+    from 0 to n/2; a call with two takes the parts of complex ones.
     """
     sizes = dict(call.parameters)
     return tuple(size for size in map(sizes.get, ("outer", "n", "inner")) if isinstance(size, int))
 
 
-def is_inverse(call: Call) -> bool:
-    """Whether a `line_fft` is the inverse transform, divided by n."""
-    return dict(call.parameters).get("inverse") == 1
+def transform_kind(call: Call) -> str:
+    """The kind of a `line_fft`: fft, rfft, or one of their inverses, divided by n."""
+    parameters = dict(call.parameters)
+    return ("i" if parameters.get("inverse") else "") + ("rfft" if parameters.get("real") else "fft")
 
 
 def _costs_in_loop(program: KernelProgram, plan: Plan) -> Iterator[StepCost]:

@@ -25,8 +25,8 @@ from rune.lowering.source_calls import source_call
 from rune.ops import LIBRARY, PRIMITIVES
 from rune.ops.branch import branch
 from rune.ops.collectives import COLLECTIVES
-from rune.ops.fourier.expansion import line_irfft, line_rfft
-from rune.ops.fourier.lines import line_fft, row_fft
+from rune.ops.fourier.expansion import fft_in_memory, fft_of_axes, line_irfft, line_rfft
+from rune.ops.fourier.lines import line_fft
 from rune.ops.linalg.cholesky import dense_cholesky
 from rune.ops.linalg.householder import dense_geqrf, dense_product
 from rune.ops.linalg.lu import dense_lu
@@ -40,7 +40,7 @@ from rune.transforms.sharding.reshard import mesh_part
 
 # Lowering writes these after all derivatives and batches are taken, so they need no such rules.
 _CONTROL = (in_memory, loop, branch, take_row, put_row, host_call, source_call, part, interleave, split_axis, join_axis)
-_ROUTINES = (strided_dot, routine_dot, line_fft, line_rfft, line_irfft, row_fft)
+_ROUTINES = (strided_dot, routine_dot, line_fft, line_rfft, line_irfft, fft_in_memory, fft_of_axes)
 _DENSE = (dense_cholesky, dense_geqrf, dense_lu, dense_product, dense_solve, square_svd, mesh_part)
 _TILES = (digit_counts, move_digits, inverse_rows, scan_by_groups, extreme_of_tiles, factor_block, solve_rows)
 _SCATTERS = (

@@ -11,7 +11,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.backends.cpu.fft import columns, reals, rows
+from rune.backends.cpu.fft import reals, rows, stage_lists
 from rune.core.program import Program
 from rune.dims.factors import Interned
 from tests.support.arrays import array
@@ -128,7 +128,7 @@ def test_tables_of_eager_transforms_are_dropped_and_the_next_transform_is_right(
     x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
     transforms = [lambda a: rnp.fft.rfft(a.reshape(4, 2048)), lambda a: rnp.fft.fft(a, axis=0)]
     before = [np.asarray(f(rnp.asarray(x))) for f in transforms]
-    tables = rows.length_of, columns.stages_of, reals.turns_of
+    tables = rows.length_of, stage_lists.stages_of, reals.turns_of
 
     sizes = [t.cache_info().currsize for t in tables]
     rune.clear_caches()

@@ -125,6 +125,7 @@ SCATTERS = (
 TRANSFORMS = (
     *_limits("ops.fourier", GENERATED_FROM=(0,)),
     *_limits("ops.fourier.lines", ROUTINE_ELEMENTS=(0, 100), ROWS_ELEMENTS=(0, 100), LINE_ELEMENTS=(4,)),
+    *_limits("ops.fourier.in_memory", LONGEST_ROW=(0, 40)),
     *_limits("ops.fourier.stages", WRITTEN_OUT=(2, 4, 64)),
     *_limits("ops.fourier.lengths", MOST=(2, 4, 7)),
 )

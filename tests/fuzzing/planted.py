@@ -23,6 +23,7 @@ import numpy as np
 
 import rune
 from rune.backends.cpu.fft import forms
+from rune.backends.cpu.fft.stage_lists import Stages
 from rune.backends.cpu.gemm import blocks
 from rune.backends.shared import callbacks
 from rune.lowering import arena, memory, pipeline
@@ -215,6 +216,23 @@ def _lost_depth() -> Iterator[None]:
 
 
 @contextmanager
+def _turns_of_one_run_more() -> Iterator[None]:
+    """Stages of transforms multiply by the turns of other runs."""
+    data_of_stage = forms.data_of_stage
+
+    def shifted(radix: int, runs: int, dtype: np.dtype) -> Stages:
+        data = data_of_stage(radix, runs, dtype)
+        return Stages(np.roll(data.words, 1, 0), data.tables) if data.words.ndim > 1 else data
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(forms, "data_of_stage", shifted))
+        stack.enter_context(patch.object(limits, "_of_choice", functools.cache(lambda _: limits.fresh_libraries())))
+        for module, functions in limits.fresh_libraries().items():
+            stack.enter_context(patch.multiple(module, **functions))
+        yield
+
+
+@contextmanager
 def _turns_of_one_row_more() -> Iterator[None]:
     """Long transforms are put together with the turns of other rows."""
     turns = forms.turns_between
@@ -289,7 +307,7 @@ LOWERED: Mapping[str, Fault] = {
     "a convolution's phases in another order": _phases_in_the_other_order,
     "a sort's third tile": _third_tile_of_a_sort,
     "a scatter of one level": _one_level_of_scatters,
-    "a transform with the turns of another row": _turns_of_one_row_more,
+    "a transform with the turns of another run": _turns_of_one_run_more,
     "an attention of parts of their own": _parts_of_an_attention,
     "a product without its last depth": _lost_depth,
     "a product of parts filled with ones": _filled_with_ones("split_dots"),

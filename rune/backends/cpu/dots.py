@@ -46,6 +46,10 @@ class Run(Protocol):
         """The watch for a routine of this many operations."""
         ...
 
+    def hear(self) -> None:
+        """Check for signals if it is time to."""
+        ...
+
 
 def compile_dots(plan: Plan, host: Host) -> None:
     """Compile all code of the library for the products of a plan, in one module for each kind."""

@@ -78,7 +78,7 @@ def _scratch_of(plan: Plan, host: Host) -> Scratch | None:
     if _CALLBACK in routines:
         sizes.append(kinds_of_calls.library_calls().scratch_bytes(plan, host.cores))
     if _TRANSFORM in routines:
-        sizes.append(kinds_of_calls.transforms().scratch_bytes(plan))
+        sizes.append(kinds_of_calls.transforms().scratch_bytes(plan, host.cores))
     return behind(plan, sizes)
 
 

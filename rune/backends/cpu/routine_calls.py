@@ -21,6 +21,7 @@ from rune.backends.cpu.scratch import LINE, in_lines
 from rune.backends.shared import host_memory
 from rune.records import dataclass
 
+JOB = 5  # words of a share's job: a table, the source, the target, work memory, units before it
 HEAD = 4  # words before those of the routine: its address, units, units of a share, bytes of memory
 _ROUTINE = [*[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64]
 _BYTE = np.dtype(np.uint8)
@@ -49,17 +50,41 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Task:
+    """The routine at an address, its words, and what they refer to."""
+
+    function: int
+    words: Sequence[int]
+    work: Work
+    references: tuple[object, ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """The work memory of a share, in full lines of the cache."""
+        return int(in_lines(self.work.memory_bytes))
+
+    def shares(self, cores: int) -> int:
+        """The shares of its units among the cores."""
+        return -(-self.work.units // self.work.units_of_share(cores))
+
+    def table(self, cores: int) -> np.ndarray:
+        """The words of the task for so many cores, after HEAD."""
+        head = self.function, self.work.units, self.work.units_of_share(cores), self.memory_bytes
+        return np.array([*head, *self.words], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A routine with its words.
 
     run:          the function of source, target and memory, all arrays
     memory_bytes: the work memory that it needs
-    references:   what the words refer to
+    task:         the routine and its words, for calls by compiled plans
     """
 
     run: Callable[[np.ndarray, np.ndarray, np.ndarray], object]
     memory_bytes: int
-    references: tuple[object, ...]
+    task: Task
 
     def __call__(self, x: np.ndarray, result: np.ndarray) -> np.ndarray:
         """`result`, computed from `x`."""
@@ -70,17 +95,23 @@ class Call:
 
 def call_of(function: int, words: Sequence[int], work: Work, *references: object) -> Call:
     """The routine at this address, on these words."""
-    layout, memory = abi(), int(in_lines(work.memory_bytes))
+    layout, task = abi(), Task(function, words, work, references)
     if layout is None:
         table = np.array([*words], np.int64)
-        return Call(_by_ctypes(function, table, work.units), memory + LINE, (table, *references))
+        return Call(_by_ctypes(function, table, work.units), task.memory_bytes + LINE, task)
     share = threads.shares()[0]
-    units = work.units_of_share(share.cores)
-    table = np.array([function, work.units, units, memory, *words], np.int64)
-    shares = -(-work.units // units)
+    shares = task.shares(share.cores)
     code = _shared_code(layout, threads.parallel_address(share)) if shares > 1 else _code(layout)
-    run = native_function("routine", code.address("enter"), table).call
-    return Call(run, shares * memory + LINE, references)  # native code aligns the memory
+    run = native_function("routine", code.address("enter"), task.table(share.cores)).call
+    return Call(run, shares * task.memory_bytes + LINE, task)  # native code aligns the memory
+
+
+def share_address() -> int:
+    """The address of void(ptr job, i64 first, i64 last), units of a task for a pool's threads.
+
+    The job has JOB words. Units of a share count from those before the job.
+    """
+    return _share_code().address("share")
 
 
 def _by_ctypes(function: int, table: np.ndarray, units: int) -> Callable[..., None]:
@@ -95,6 +126,11 @@ def _by_ctypes(function: int, table: np.ndarray, units: int) -> Callable[..., No
 
 # The module that writes the functions, imported if no earlier process has left the code.
 _writer = locks.late_module("rune.backends.cpu.routine_calls_code")
+
+
+@compiler.lasting
+def _share_code() -> compiler.Code:
+    return compiler.compile_routine("share of a routine", (), {}, lambda: _writer().share_text(), conventions.HURRY)
 
 
 @compiler.lasting

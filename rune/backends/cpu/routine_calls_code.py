@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rune.backends.cpu.array_checks_code import field
 from rune.backends.cpu.host_abi import Abi
-from rune.backends.cpu.routine_calls import HEAD
+from rune.backends.cpu.routine_calls import HEAD, JOB
 from rune.backends.cpu.routines import Code, define
 from rune.backends.cpu.scratch import LINE
 from rune.lowering.codegen.llvm.ir.text import Value
@@ -29,21 +29,27 @@ def shared_text(abi: Abi, parallel: int) -> str:
     function"""
 
     def shared(code: Code, words: Value, arrays: list[Value]) -> None:
-        job = code.allocate("[4 x ptr]")
-        for k, value in enumerate((words, *arrays)):
+        job = code.allocate(f"[{JOB} x ptr]")
+        for k, value in enumerate((words, *arrays, code.constant("i64", 0))):
             code.store(value, code.item(job, "ptr", k))
         counts = (_word(code, words, k) for k in (1, 2))
         code.tell("void", code.at(parallel), code.symbol("share"), job, *counts)
 
-    return "\n\n".join([define(("void", "share", "ptr job, i64 first, i64 last"), _share), _enter(abi, shared)])
+    return "\n\n".join([share_text(), _enter(abi, shared)])
+
+
+def share_text() -> str:
+    """The module of a share."""
+    return define(("void", "share", "ptr job, i64 first, i64 last"), _share, "")
 
 
 def _share(code: Code, job: Value, first: Value, last: Value) -> None:
     """Some units, in work memory that no other share has."""
-    words, source, target, memory = (code.load("ptr", code.item(job, "ptr", k)) for k in range(4))
+    words, source, target, memory = (code.load("ptr", code.item(job, "ptr", k)) for k in range(JOB - 1))
+    before = code.load("i64", code.item(job, "i64", JOB - 1))
     number = first.binary("udiv", _word(code, words, 2))
     room = code.item(memory, "i8", number * _word(code, words, 3))
-    _call(code, words, [source, target, room], first, last)
+    _call(code, words, [source, target, room], first + before, last + before)
 
 
 def _enter(abi: Abi, run: _Run) -> str:

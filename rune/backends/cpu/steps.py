@@ -181,7 +181,7 @@ class _Steps:
             case Call(routine="dot" | "strided_dot"):
                 kinds_of_calls.dots().write_product(self, step)
             case Call(routine="line_fft"):
-                kinds_of_calls.transforms().write_transform(self, step, self.host.libraries.transform, self.scratch)
+                kinds_of_calls.transforms().write_transform(self, step, self.host, self.scratch)
             case Call() if is_factor(step):
                 kinds_of_calls.factors().write_factor(self, step, self.host.libraries.factors)
             case Call(routine="callback") if (native := kinds_of_calls.library_calls().native_of(step)) is not None:

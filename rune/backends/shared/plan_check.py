@@ -40,7 +40,7 @@ from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 from rune.lowering.plan_check import check_sizes
 from rune.lowering.plan_types import check_types
 from rune.lowering.source_calls import is_source
-from rune.lowering.steps import transform_sizes
+from rune.lowering.steps import transform_kind, transform_sizes
 from rune.records import dataclass
 
 SAMPLES = 64  # choices of sizes at which a plan is checked, at most
@@ -288,12 +288,16 @@ class _Run:
         self.move(outputs, inputs)
 
     def transform(self, call: Call, places: Sequence[Place]) -> None:
-        """Check the sizes of an FFT's operand and result, which are two parts each or
-        interleaved."""
-        shape = [*transform_sizes(call), *([2] if len(places) == 2 else [])]
-        for place in places:
-            is_whole = np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize == place.bytes
-            if len(places) not in (2, 4) or not is_whole:
+        """Check the sizes of an FFT's operand and result: two parts each, interleaved, or real."""
+        outer, n, inner = transform_sizes(call)
+        parts, kind = [outer, n, inner], transform_kind(call)
+        reals, pairs = parts, [outer, n // 2 + 1 if "r" in kind else n, inner, 2]
+        sides = {"rfft": [pairs, reals], "irfft": [reals, pairs]}.get(kind, [pairs, pairs])
+        shapes = {2: sides, 4: [parts] * 4}.get(len(places), [])
+        if not shapes:
+            self.fail(f"line_fft takes 2 or 4 arrays, given are {len(places)}")
+        for place, shape in zip(places, shapes, strict=True):
+            if np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
                 self.fail(f"{self.name(place)} is {place.type}, the routine takes {shape}")
 
     def factor(self, call: Call, places: Sequence[Place]) -> None:

@@ -100,14 +100,15 @@ def _results(equation: Equation, env: Mapping[Var, Value | Parts]) -> list[Value
         return _control(equation, args)
     if equation.primitive is host_call:
         return _call_host(equation, args)
-    if isinstance(equation.primitive.lower, Routine) and any(isinstance(x, Parts) for x in args):
+    types = [v.type for v in equation.results]
+    has_pairs = any(isinstance(x, Parts) for x in args) or any(map(has_parts, types))
+    if isinstance(equation.primitive.lower, Routine) and has_pairs:
         return _call_routine(equation, args)
     if equation.primitive is source_call:
         params = {**equation.params, "results": tuple(map(stored_type, equation.params["results"]))}
         outs = source_call(*map(to_memory, args), **params)
         return [from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
-    types = [v.type for v in equation.results]
-    if not any(isinstance(x, Parts) for x in args) and not any(map(has_parts, types)):
+    if not has_pairs:
         out = equation.primitive(*args, **equation.params)
         return list(out) if equation.primitive.multiple_results else [out]
     return [_shaped(types[0], _split(equation, args, equation.params))]
@@ -128,7 +129,7 @@ def _call_host(equation: Equation, args: Sequence[Value | Parts]) -> list[Value 
 
 
 def _call_routine(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | Parts]:
-    """A routine takes and returns complex matrices as they lie in memory (ops/linalg/dense.py)."""
+    """A routine takes and returns complex numbers as they lie in memory (ops/linalg/dense.py)."""
     outs = equation.primitive(*map(to_memory, args), **{**equation.params, "parts": 2})
     values = outs if equation.primitive.multiple_results else [outs]
     return [from_memory(v.type, x) for v, x in zip(equation.results, values, strict=True)]

@@ -28,46 +28,21 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.dims import Size, product
-from rune.errors import ShapeError
 from rune.ops.arithmetic import add, div, eq, logical_or, mul, select, zero_like
 from rune.ops.complex_numbers import PART, WHOLE, complex, conj, imag, real
 from rune.ops.creation import iota
-from rune.ops.family import Batched, require, size_value
+from rune.ops.family import Batched, size_value
 from rune.ops.fourier.expansion import expand
-from rune.ops.fourier.lines import is_by_rows, is_routine
+from rune.ops.fourier.in_memory import is_in_memory
+from rune.ops.fourier.kinds import result_dtype, transform_type
+from rune.ops.fourier.lines import is_routine
 from rune.ops.movement import pad
 
 if TYPE_CHECKING:
     from rune.array import Array
 
 Axes = tuple[int, ...]
-_TAKES = {
-    "fft": (dtypes.COMPLEX, "complex"),
-    "ifft": (dtypes.COMPLEX, "complex"),
-    "rfft": (frozenset(WHOLE), "f32 or f64"),
-    "irfft": (dtypes.COMPLEX, "complex"),
-}
 GENERATED_FROM = 1 << 16  # elements from which generated kernels repay their compilation
-
-
-def _type(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> ArrayType:
-    require(kind, *_TAKES[kind], x)
-    if len(set(axes)) != len(axes) or any(not 0 <= axis < x.ndim for axis in axes):
-        raise ShapeError(f"{kind}: cannot transform {x} (axes {axes})")
-    shape = list(x.shape)
-    if kind == "irfft":
-        shape[axes[-1]] = _real_length(shape[axes[-1]], odd)
-    for axis in axes:
-        if shape[axis] == 0 or x.shape[axis] == 0:
-            raise ShapeError(f"{kind}: cannot transform {x} (axis {axis} has no elements)")
-    if kind == "rfft":
-        shape[axes[-1]] = shape[axes[-1]] // 2 + 1
-    dtype = {"rfft": WHOLE, "irfft": PART}.get(kind, {}).get(x.dtype, x.dtype)
-    return ArrayType(tuple(shape), dtype)
-
-
-def _real_length(frequencies: Size, odd: bool) -> Size:
-    return 2 * (frequencies - 1) + int(odd)
 
 
 def _reference(x: np.ndarray, *, kind: str, axes: Axes, odd: bool) -> np.ndarray:
@@ -78,8 +53,7 @@ def _reference(x: np.ndarray, *, kind: str, axes: Axes, odd: bool) -> np.ndarray
         result = _NUMPY[kind](x, sizes[0], axes[0])
     else:
         result = _NUMPY_OF_AXES[kind](x, s=sizes, axes=axes)
-    dtype = {"rfft": WHOLE, "irfft": PART}.get(kind, {}).get(x.dtype, x.dtype)
-    return result.astype(dtype, copy=False)
+    return result.astype(result_dtype(kind, x.dtype), copy=False)
 
 
 _NUMPY: dict[str, Any] = {"fft": np.fft.fft, "ifft": np.fft.ifft, "rfft": np.fft.rfft, "irfft": np.fft.irfft}
@@ -101,16 +75,16 @@ def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
 
 
 def _longest(x: ArrayType, kind: str, axes: Axes, odd: bool) -> ArrayType:
-    return x if kind == "rfft" else _type(x, kind=kind, axes=axes, odd=odd)
+    return x if kind == "rfft" else transform_type(x, kind=kind, axes=axes, odd=odd)
 
 
 def is_by_routine(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
-    """Whether a routine of the device computes every transform of x along one axis."""
+    """Whether routines of the device compute every transform of x along one axis."""
+    if is_in_memory(x, kind=kind, axes=axes, odd=odd):
+        return True
     longest = _longest(x, kind, axes, odd)
     parts = ArrayType(longest.shape, PART.get(longest.dtype, longest.dtype))
-    *others, last = axes
-    others = others if kind in ("fft", "ifft") and is_by_rows(x, last) else axes
-    return all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in others)
+    return all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in axes)
 
 
 def empty_transform(x: Operand, kind: str, axes: Sequence[int], lengths: Sequence[Size]) -> Array:
@@ -195,7 +169,7 @@ def _other_axes(x: ArrayType, *, axes: Axes, **_: object) -> Axes:
 fft: Primitive = Primitive(
     "fft",
     "fourier",
-    _type,
+    transform_type,
     _reference,
     jvp=(lambda dx, x, y, **params: fft(dx, **params),),
     transpose=_transpose,

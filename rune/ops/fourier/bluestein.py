@@ -10,6 +10,8 @@ transform", IEEE Trans. Audio Electroacoustics 18(4).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rune.core.interpreter import literal, literal_like, type_of
@@ -17,21 +19,20 @@ from rune.ops import arithmetic as a
 from rune.ops import pairs
 from rune.ops.fourier.along import cut, lengthen, times
 from rune.ops.fourier.lengths import padded_length
-from rune.ops.fourier.lines import transform_lines
 from rune.ops.fourier.roots import indices, square_modulo, unit_roots
 from rune.ops.pairs import Pair
 
 
-def transform_by_convolution(x: Pair, axis: int, n: int) -> Pair:
-    """The transform along `axis`, of length n."""
+def transform_by_convolution(x: Pair, axis: int, n: int, transform: Callable[[Pair, int], Pair]) -> Pair:
+    """The transform along `axis`, of length n, by a function for lengths that are powers of two."""
     dtype = type_of(x[0]).dtype
     size = padded_length(n)
     chirp = _chirp(indices(n, 2 * n), n, dtype)
     x = lengthen(times(x, chirp, axis), axis, size)
-    spectrum = transform_lines(x, axis)
-    product = times(spectrum, transform_lines(_filter(n, size, dtype), 0), axis)
+    spectrum = transform(x, axis)
+    product = times(spectrum, transform(_filter(n, size, dtype), 0), axis)
     # The inverse transform is the transform with the parts exchanged, before and after.
-    imag, real = transform_lines((product[1], product[0]), axis)
+    imag, real = transform((product[1], product[0]), axis)
     spectrum_of_x = times(cut((real, imag), axis, 0, n), chirp, axis)
     return pairs.times(spectrum_of_x, literal(1 / size, dtype))
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, literal_like, type_of
-from rune.core.lower import ByRoutine
+from rune.core.lower import ByRoutine, Routine
 from rune.core.primitive import Direct
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.dims import Size, product
 from rune.ops import arithmetic as a
@@ -29,11 +29,13 @@ from rune.ops import pairs
 from rune.ops.creation import iota
 from rune.ops.family import reshape, size_value, zeros_like
 from rune.ops.fourier.along import cut, join, reverse, shape_of, split_axis, spread, times
-from rune.ops.fourier.bluestein import transform_by_convolution
-from rune.ops.fourier.lengths import radices
-from rune.ops.fourier.lines import is_by_rows, is_routine, reciprocal, row_fft, transform_lines
+from rune.ops.fourier.in_memory import call_in_memory, is_in_memory, is_odd_routine, type_in_memory
+from rune.ops.fourier.kinds import Axes, transform_type
+from rune.ops.fourier.lines import is_routine, reciprocal, transform_lines
 from rune.ops.fourier.roots import indices, unit_roots
+from rune.ops.matrix_helpers import part
 from rune.ops.movement import concatenate
+from rune.ops.movement import reverse as mirrored
 from rune.ops.pairs import Pair
 from rune.ops.repeat import repeat
 from rune.ops.windows import dynamic_slice
@@ -41,17 +43,17 @@ from rune.ops.windows import dynamic_slice
 if TYPE_CHECKING:
     from rune.array import Array
 
-Axes = tuple[int, ...]
-
 
 def expand(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
-    """The transform `kind` of x along `axes`, by stages of kernels."""
+    """The transform `kind` of x along `axes`."""
+    return fft_of_axes(x, kind=kind, axes=axes, odd=odd)
+
+
+def _by_parts(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
+    """The transform by stages of kernels."""
     *others, last = axes
     if kind in ("fft", "ifft"):
-        if not is_by_rows(type_of(x), last):
-            return _complex(x, kind, axes)
-        rows = row_fft(x, inverse=kind == "ifft", parts=1)
-        return _complex(rows, kind, axes[:-1]) if others else rows
+        return _complex(x, kind, axes)
     if kind == "rfft":
         return c.complex(*_forward(_of_real(x, last), tuple(others)))
     spectrum = _scaled(_inverse(_parts(x), tuple(others)), tuple(others))
@@ -94,8 +96,6 @@ def _transform(x: Pair, axis: int) -> Pair:
     n = shape_of(x)[axis]
     if not isinstance(n, int):
         return _by_summation(x, axis)
-    if radices(n) is None:
-        return transform_by_convolution(x, axis, n)
     return transform_lines(x, axis)
 
 
@@ -255,4 +255,67 @@ line_irfft = Direct(
         lambda real, imag, *, axis: _to_real_whole((real, imag), axis, 2 * (type_of(real).shape[axis] - 1)),
     ),
     expand=_to_real_halves,
+)
+
+
+# --- numbers as they lie in memory --------------------------------------------------------------
+
+
+def _by_axes(x: Value, *, kind: str, axes: Axes, odd: bool) -> Value:
+    """The transform by one call for each axis, real ones when there are most numbers to halve."""
+    *others, last = axes
+    match kind:
+        case "rfft":
+            return _along(_from_reals(x, last), "fft", others)
+        case "irfft":
+            return _to_reals(_along(x, "ifft", others), last, odd)
+        case _:
+            return _along(x, kind, axes)
+
+
+def _along(x: Value, kind: str, axes: Axes | list[int]) -> Value:
+    for axis in reversed(axes):
+        x = fft_in_memory(x, kind=kind, axis=axis, odd=False, parts=1)
+    return x
+
+
+def _from_reals(x: Value, axis: int) -> Value:
+    n = type_of(x).shape[axis]
+    if n % 2 == 0 or _is_odd_routine(type_of(x).shape, axis, n):
+        return fft_in_memory(x, kind="rfft", axis=axis, odd=False, parts=1)
+    return part(_along(c.complex(x, zeros_like(x)), "fft", (axis,)), axis, 0, n // 2 + 1)
+
+
+def _to_reals(x: Value, axis: int, odd: bool) -> Value:
+    shape = type_of(x).shape
+    if not odd or _is_odd_routine(shape, axis, 2 * shape[axis] - 1):
+        return fft_in_memory(x, kind="irfft", axis=axis, odd=odd, parts=1)
+    others = c.conj(mirrored(part(x, axis, 1, shape[axis]), axes=(axis,)))
+    return c.real(_along(concatenate(x, others, axis=axis), "ifft", (axis,)))
+
+
+def _is_odd_routine(shape: Shape, axis: int, n: Size) -> bool:
+    return axis == len(shape) - 1 and is_odd_routine(product(shape[:-1]), n)
+
+
+def _run_in_memory(x: Value, *, kind: str, axis: int, odd: bool, parts: int) -> Array:
+    assert parts == 1, "only routines take numbers by parts"
+    return _by_parts(x, kind=kind, axes=(axis,), odd=odd)
+
+
+fft_in_memory = Direct(
+    "fft_in_memory",
+    "fourier",
+    type_in_memory,
+    run=_run_in_memory,
+    lower=Routine("line_fft", call_in_memory, lambda x, **_: True),
+    expand=_run_in_memory,
+)
+fft_of_axes = Direct(
+    "fft_of_axes",
+    "fourier",
+    transform_type,
+    run=_by_parts,
+    lower=ByRoutine("line_fft", is_in_memory, _by_axes),
+    expand=_by_parts,
 )

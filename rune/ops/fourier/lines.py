@@ -1,9 +1,7 @@
-"""line_fft: the transform of pairs along one axis, whose length splits into radices.
+"""line_fft: the transform of pairs along one axis.
 
 Only the expansion writes it, while a program is lowered, so it has no derivative and no batch rule.
-A device may have a routine for it; otherwise it runs the stages of stages.py.
-row_fft is the same for complex rows, or its inverse divided by the length: a routine takes the rows
-as they lie in memory, so that their parts need not be separated before it and joined after it.
+A device may have a routine for it; otherwise it runs the stages of stages.py, or a convolution.
 """
 
 from __future__ import annotations
@@ -14,15 +12,15 @@ from rune import dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.lower import Routine
 from rune.core.primitive import Direct
-from rune.core.types import ArrayType, Shape
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, product
-from rune.ops import complex_numbers as c
 from rune.ops.arithmetic import div
 from rune.ops.family import size_value
+from rune.ops.fourier.bluestein import transform_by_convolution
 from rune.ops.fourier.lengths import longer_factor, radices
 from rune.ops.fourier.stages import transform_by_stages
-from rune.ops.pairs import Pair, times
+from rune.ops.pairs import Pair
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -31,8 +29,6 @@ ROUTINE_ELEMENTS = 1 << 16  # largest array that the routine takes
 ROWS_ELEMENTS = 1 << 20  # largest array that the routine takes, where the last axis is transformed
 LINE_ELEMENTS = 1 << 10  # longest line, or factor of a row, that has scratch memory
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
-MOST_LANES = 16  # lanes of a vector: as many rows and numbers are needed
-LONGEST_ROW = 1 << 12  # longest row whose parts fit on a stack
 
 
 def _type(real: ArrayType, imag: ArrayType, *, axis: int) -> tuple[ArrayType, ArrayType]:
@@ -44,15 +40,14 @@ def is_routine(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
     n, size = real.shape[axis], product(real.shape)
     if not isinstance(n, int) or not isinstance(size, int) or real.dtype not in FLOATS:
         return False
-    return 0 < size <= _most_elements(n, axis == real.ndim - 1) and radices(n) is not None
+    return 0 < size <= _most_elements(n, axis == real.ndim - 1)
 
 
 def _most_elements(n: int, is_row: bool) -> int:
-    """The largest array that the routine takes. The length of a row is split into two factors."""
-    if n > LINE_ELEMENTS and not is_row:
-        return 0
-    is_split = longer_factor(n) <= LINE_ELEMENTS or n <= LINE_ELEMENTS
-    return ROWS_ELEMENTS if is_row and is_split else ROUTINE_ELEMENTS
+    """The largest array that the routine takes. A long row is split into two factors."""
+    if n <= LINE_ELEMENTS:
+        return ROWS_ELEMENTS if is_row else ROUTINE_ELEMENTS
+    return ROWS_ELEMENTS if is_row and longer_factor(n) <= LINE_ELEMENTS and radices(n) is not None else 0
 
 
 def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:
@@ -62,8 +57,11 @@ def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:
 
 
 def _expand(real: Value, imag: Value, *, axis: int) -> list[Array]:
-    stages = radices(type_of(real).shape[axis])
-    assert stages is not None
+    n = type_of(real).shape[axis]
+    assert isinstance(n, int)
+    stages = radices(n)
+    if stages is None:
+        return [*transform_by_convolution((real, imag), axis, n, transform_lines)]
     return [*transform_by_stages((real, imag), axis, stages)]
 
 
@@ -79,55 +77,14 @@ line_fft = Direct(
 
 
 def transform_lines(x: Pair, axis: int) -> Pair:
-    """The transform along `axis`, whose length splits into radices."""
+    """The transform along `axis`, of a known length."""
     if type_of(x[0]).shape[axis] == 1:
         return x
     real, imag = line_fft(*x, axis=axis)
     return real, imag
 
 
-def _shape(x: ArrayType, parts: int) -> Shape:
-    """The shape of the complex numbers, whose parts may be a last axis. parts: as in dense.py"""
-    return x.shape if parts == 1 else x.shape[:-1]
-
-
-def is_by_rows(x: ArrayType, axis: int, *, parts: int = 1) -> bool:
-    """Whether a routine of the device takes complex rows as they lie in memory. parts: as in
-    dense.py
-    """
-    shape = _shape(x, parts)
-    if axis != len(shape) - 1 or not all(isinstance(d, int) for d in shape):
-        return False
-    n, rows = shape[-1], product(shape[:-1])
-    return MOST_LANES <= n <= LONGEST_ROW and rows >= MOST_LANES and radices(n) is not None  # type: ignore[operator]
-
-
-def _rows_call(x: ArrayType, *, inverse: bool, parts: int) -> dict[str, Size]:
-    """The rows as [outer, n, inner]."""
-    shape = _shape(x, parts)
-    return {"outer": product(shape[:-1]), "n": shape[-1], "inner": 1, "inverse": int(inverse)}
-
-
-def _expand_rows(x: Value, *, inverse: bool, parts: int) -> Array:
-    assert parts == 1, "only routines take rows by parts"
-    axis = type_of(x).ndim - 1
-    if not inverse:
-        return c.complex(*transform_lines((c.real(x), c.imag(x)), axis))
-    imag, real = transform_lines((c.imag(x), c.real(x)), axis)
-    return c.complex(*times((real, imag), reciprocal(real, type_of(x).shape[axis])))
-
-
 def reciprocal(x: Value, size: Size) -> Array:
     """1 / size in the dtype of x."""
     dtype = type_of(x).dtype
     return div(literal(1, dtype), size_value(size, dtype))
-
-
-row_fft = Direct(
-    "row_fft",
-    "fourier",
-    lambda x, *, inverse, parts: x,
-    run=_expand_rows,
-    lower=Routine("line_fft", _rows_call, lambda x, *, inverse, parts: is_by_rows(x, x.ndim - parts, parts=parts)),
-    expand=_expand_rows,
-)

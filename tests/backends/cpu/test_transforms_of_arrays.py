@@ -22,7 +22,7 @@ pytestmark = each_value()
 
 REAL = {np.complex64: np.float32, np.complex128: np.float64}
 # Halves of each radix first and last, and of the fewest factors that a row may have.
-EVEN = [512, 640, 2160, 2500, 2 * 3**6, 2 * 5**4, 4096, 60_000, 131_072]
+EVEN = [512, 640, 2 * 509, 2 * 1031, 2160, 2500, 2 * 3**6, 2 * 5**4, 4096, 60_000, 131_072]
 by_dtype = pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
 
 
@@ -76,7 +76,7 @@ def test_arrays_of_few_numbers_agree_with_numpy(kind: str, dtype: str, n: int):
 
 
 @by_dtype
-@pytest.mark.parametrize("n", [1023, 1025, 2 * 1031, 1031, 4096 + 1])
+@pytest.mark.parametrize("n", [1023, 1025, 1031, 4096 + 1])
 def test_rows_of_odd_and_prime_lengths_agree_with_numpy(n: int, dtype: type):
     x = real((3, n), dtype)
 
@@ -114,8 +114,19 @@ def test_a_nan_affects_only_its_own_real_row():
     assert np.isfinite(spectrum[[0, 2, 3, 4]]).all()
 
 
-# As many columns as a vector has lanes, one more, and a prime number; one array, and several.
-COLUMNS = [(640, 16), (500, 17), (64, 131), (3, 2, 90, 23), (4096, 16), (11, 5, 7 * 23), (3, 480, 3, 11)]
+# As many columns as a vector has lanes, one more, and a prime number; several arrays; primes.
+COLUMNS = [
+    (640, 16),
+    (500, 17),
+    (257, 17),
+    (1021, 20),
+    (7 * 64, 64),
+    (64, 131),
+    (3, 2, 90, 23),
+    (4096, 16),
+    (11, 5, 7 * 23),
+    (3, 480, 3, 11),
+]
 
 
 @by_dtype
@@ -139,7 +150,7 @@ def test_each_column_has_the_bits_that_it_has_among_others():
     assert np.array_equal(together[1:, :, 17:40], fewer)
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((2000, 7), 0), ((7 * 64, 64), 0), ((8192, 16), 0), ((1, 16_384), 0)])
+@pytest.mark.parametrize(("shape", "axis"), [((2000, 7), 0), ((8192, 16), 0), ((1, 16_384), 0)])
 def test_transforms_of_other_shapes_agree_with_numpy(shape: tuple[int, ...], axis: int):
     x = drawn(shape)
 

@@ -4,12 +4,13 @@ forms          how lines of an array are moved to lanes    stages     one stage 
 butterflies    transforms of a few elements, in registers   lines      copies to lanes and back
 tables         roots of unity                               library    routines, on demand
 
-lengths        how a length is divided
+lengths        how a length is divided                     stage_lists stages for routines, as words
+convolutions   large primes, and rows that do not split    pieces      functions by their names
 
-For eager calls, by routines that serve all lengths, each with a module that writes it:
+For arrays as they lie in memory, by routines for all lengths, each with a module that writes it:
 
 rows     complex rows         reals          real rows of even length
 groups   many short rows      real_columns   real arrays along other axes
 columns  other axes           twins          short rows, two in a vector
-arrays   whole arrays, step by step
+arrays   whole arrays         odd_rows       many real rows of odd length
 """

@@ -4,6 +4,7 @@ fft2     rows, then columns            rfftn    real rows, then columns
                                        irfftn   columns, then real rows
 
 An axis for which there is no routine is transformed by NumPy, if there is one for another axis.
+Compiled plans call the same routines, axis by axis.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from rune.backends.cpu.fft import columns, groups, real_columns, reals, rows, twins
+from rune.backends.cpu.fft import columns, groups, odd_rows, real_columns, reals, rows, twins
+from rune.backends.cpu.fft.convolutions import order_of
+from rune.backends.cpu.fft.stage_lists import stages_of
+from rune.backends.cpu.routine_calls import Call
+from rune.backends.cpu.vector_routines import shape_of
+from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART, WHOLE
 from rune.ops.fourier import fft
 
 Step = Callable[[np.ndarray], np.ndarray]
-_Steps: TypeAlias = tuple[Step, Step, Callable[..., np.ndarray]]  # the last one takes the axis
 
 
 def transform(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence[int], odd: bool) -> Step | None:
@@ -37,6 +42,38 @@ def is_routine(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequenc
     return all(step.routine is not None for step in _steps(shape, dtype, kind, axes, odd))
 
 
+def routine_of(kind: str, outer: int, n: int, inner: int, dtype: np.dtype) -> Callable[[], Call] | None:
+    """What gives the routine of arrays [outer, n, inner] along n; None if none takes them.
+
+    n:     of real numbers, where the kind is a real one
+    dtype: of the numbers' parts
+    """
+    if kind in ("fft", "ifft"):
+        return _of_complex(kind == "ifft", outer, n, inner, dtype)
+    name, half = {"rfft": "forward", "irfft": "inverse"}[kind], n // 2
+    if inner > 1:
+        is_taken = real_columns.is_routine(n, inner, dtype)
+        return partial(real_columns.call_for, name, outer, half, inner, dtype) if is_taken else None
+    if odd_rows.is_routine(outer, n, dtype):
+        return partial(odd_rows.call_for, name, outer, n, dtype)
+    # The inverse of real rows has no twins.
+    if kind == "rfft" and twins.is_real_routine(outer, n, dtype):
+        return partial(twins.call_for, name, outer, half, dtype)
+    if groups.is_real_routine(outer, n, dtype):
+        return partial(groups.call_for, name, outer, half, dtype)
+    return partial(reals.call_for, name, outer, n, dtype) if reals.is_routine(n, dtype) else None
+
+
+def _of_complex(inverse: bool, outer: int, n: int, inner: int, dtype: np.dtype) -> Callable[[], Call] | None:
+    if inner > 1:
+        is_taken = columns.is_routine(n, inner, WHOLE[dtype])
+        return partial(columns.call_for, outer, n, inner, dtype, inverse) if is_taken else None
+    for module in (twins, groups):
+        if module.is_routine(outer, n, WHOLE[dtype]):
+            return partial(module.call_for, "backward" if inverse else "complex", outer, n, dtype)
+    return partial(rows.call_for, outer, n, dtype, inverse) if rows.is_routine(n, WHOLE[dtype]) else None
+
+
 def _steps(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence[int], odd: bool) -> list[_Axis]:
     """The transforms along each axis, in turn."""
     *others, last = axes
@@ -44,35 +81,64 @@ def _steps(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence[in
         case "rfft":
             half = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
             # The real axis first, and last in the inverse: so other axes have half the numbers.
-            real_axis = _Axis(_from_reals(shape, dtype, last), "rfft", last, odd)
-            return [real_axis, *_along(half, WHOLE[dtype], others, inverse=False, is_first=False)]
+            return [_Axis(shape, dtype, kind, last), *_along(half, WHOLE[dtype], "fft", others, is_first=False)]
         case "irfft":
-            real_axis = _Axis(None if odd else _to_reals(shape, dtype, last), "irfft", last, odd)
-            return [*_along(shape, dtype, others, inverse=True), real_axis]
+            return [*_along(shape, dtype, "ifft", others), _Axis(shape, dtype, kind, last, odd)]
         case _:
-            return _along(shape, dtype, axes, inverse=kind == "ifft")
+            return _along(shape, dtype, kind, axes)
+
+
+def _along(
+    shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence[int], is_first: bool = True
+) -> list[_Axis]:
+    """Steps along each axis, the last first. is_first: whether their operand is the caller's"""
+    # What a step has made belongs to the next one.
+    return [
+        _Axis(shape, dtype, kind, axis, is_free=number > 0 or not is_first)
+        for number, axis in enumerate(reversed(axes))
+    ]
 
 
 class _Axis(NamedTuple):
-    """The step along one axis, whose routine may be missing."""
+    """The step along one axis. is_free: whether it may write to its operand"""
 
-    routine: Step | None
+    shape: tuple[int, ...]
+    dtype: np.dtype
     kind: str
     axis: int
     odd: bool = False
+    is_free: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The operand as [outer, n, inner]; n of the real numbers, if the kind is a real one."""
+        n = self.shape[self.axis]
+        length = 2 * (n - 1) + self.odd if self.kind == "irfft" else n
+        return math.prod(self.shape[: self.axis]), length, math.prod(self.shape[self.axis + 1 :])
+
+    @property
+    def routine(self) -> Callable[[], Call] | None:
+        """What gives the routine, if there is one."""
+        return routine_of(self.kind, *self.sizes, PART.get(self.dtype, self.dtype))
 
     def function(self) -> Step:
-        """The routine, or NumPy's function."""
+        """The step by the routine, or by NumPy's function."""
         assert fft.reference is not None
-        by_numpy = partial(fft.reference, kind=self.kind, axes=(self.axis,), odd=self.odd)
-        return self.routine or by_numpy
+        if self.routine is None:
+            return partial(fft.reference, kind=self.kind, axes=(self.axis,), odd=self.odd)
+        _, n, inner = self.sizes
+        length, dtype = {"rfft": (n // 2 + 1, WHOLE), "irfft": (n, PART)}.get(self.kind, (n, {}))
+        shape = (*self.shape[: self.axis], length, *self.shape[self.axis + 1 :])
+        # A vector of columns is read whole before it is written, and must not overlap another.
+        in_place = self.is_free and inner > 1 and inner % shape_of(PART[self.dtype]).lanes == 0
+        return partial(_run, self.routine, None if in_place else shape, dtype.get(self.dtype, self.dtype))
 
 
-def forget_tables() -> None:
-    """Drop the tables of lengths; a transform that is under way has its own references."""
-    calls = (module.call_for for module in (columns, groups, real_columns, reals, rows, twins))
-    for tables in (*calls, rows.length_of, columns.stages_of, groups.stages_of, reals.turns_of):
-        tables.cache_clear()
+def _run(routine: Callable[[], Call], shape: tuple[int, ...] | None, dtype: np.dtype, x: np.ndarray) -> np.ndarray:
+    """A step. shape: of the result; None if it may take the place of x"""
+    if shape is None and x.flags.c_contiguous:
+        return routine()(x, x)
+    return routine()(x, host_memory.empty(shape or x.shape, dtype))
 
 
 def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:
@@ -81,53 +147,8 @@ def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:
     return x
 
 
-def _along(
-    shape: tuple[int, ...], dtype: np.dtype, axes: Sequence[int], inverse: bool, is_first: bool = True
-) -> list[_Axis]:
-    """Steps along each axis, the last first.
-
-    is_first: whether the first of them reads the operand itself
-    """
-    kind = "ifft" if inverse else "fft"
-    # What a step has made belongs to the next one.
-    by_columns = [columns.transformed, *[columns.in_place] * len(axes)][not is_first :]
-    steps = zip(reversed(axes), by_columns, strict=False)
-    return [_Axis(_complex(shape, dtype, axis, inverse, by), kind, axis) for axis, by in steps]
-
-
-def _complex(
-    shape: tuple[int, ...], dtype: np.dtype, axis: int, inverse: bool, by_columns: Callable[..., np.ndarray]
-) -> Step | None:
-    n, inner = shape[axis], math.prod(shape[axis + 1 :])
-    if axis < len(shape) - 1:
-        is_taken = columns.is_routine(n, inner, dtype)
-        return partial(by_columns, axis=axis, inverse=inverse) if is_taken else None
-    count = math.prod(shape[:-1])
-    if twins.is_routine(count, n, dtype):
-        return partial(twins.transformed, inverse=inverse)
-    if groups.is_routine(count, n, dtype):
-        return partial(groups.transformed, inverse=inverse)
-    return partial(rows.transformed, inverse=inverse) if rows.is_routine(n, dtype) else None
-
-
-def _from_reals(shape: tuple[int, ...], dtype: np.dtype, axis: int) -> Step | None:
-    if axis == len(shape) - 1 and twins.is_real_routine(math.prod(shape[:-1]), shape[axis], dtype):
-        return twins.from_reals
-    return _real(shape, axis, shape[axis], dtype, (groups.from_reals, reals.transformed, real_columns.transformed))
-
-
-def _to_reals(shape: tuple[int, ...], dtype: np.dtype, axis: int) -> Step | None:
-    return _real(
-        shape, axis, 2 * (shape[axis] - 1), PART[dtype], (groups.to_reals, reals.inverse, real_columns.inverse)
-    )
-
-
-def _real(shape: tuple[int, ...], axis: int, n: int, dtype: np.dtype, steps: _Steps) -> Step | None:
-    """The step for n real numbers: for groups of rows, for single ones, or for columns."""
-    inner = math.prod(shape[axis + 1 :])
-    if axis < len(shape) - 1:
-        is_taken = real_columns.is_routine(n, inner, dtype)
-        return partial(steps[2], axis=axis) if is_taken else None
-    if groups.is_real_routine(math.prod(shape[:-1]), n, dtype):
-        return steps[0]
-    return steps[1] if reals.is_routine(n, dtype) else None
+def forget_tables() -> None:
+    """Drop the tables of lengths; a transform that is under way has its own references."""
+    calls = (module.call_for for module in (columns, groups, odd_rows, real_columns, reals, rows, twins))
+    for tables in (*calls, rows.length_of, stages_of, order_of, reals.turns_of):
+        tables.cache_clear()

@@ -6,9 +6,14 @@ Nussbaumer 1982, "Fast Fourier Transform and Convolution Algorithms", §4.2 (odd
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from rune import dtypes
+from rune.backends.cpu.fft.tables import wide_roots
 from rune.lowering.codegen.llvm.ir.text import Value
 
 Pair = tuple[Value, Value]
@@ -96,8 +101,8 @@ def _turned(x: Pair, k: int) -> Pair:
         case 6:
             return (imag - real) * half, (real + imag) * -half
         case _:
-            cosine, sine = math.cos(math.pi * k / 8), math.sin(math.pi * k / 8)
-            return real.fma(cosine, imag * sine), imag.fma(cosine, real * -sine)
+            root = _roots(16)[k]
+            return real.fma(root.real, imag * -root.imag), imag.fma(root.real, real * root.imag)
 
 
 def _odd(x: Sequence[Pair]) -> list[Pair]:
@@ -114,13 +119,54 @@ def _odd(x: Sequence[Pair]) -> list[Pair]:
         # y[q] = even - i odd, y[n-q] = even + i odd, by the cosines and the sines of q's turns.
         even, odd = x[0], None
         for k, term, difference in zip(half, sums, differences, strict=True):
-            angle = 2 * math.pi * (q * k % n) / n
-            even = _plus(even, term, math.cos(angle))
-            odd = _plus(odd, difference, math.sin(angle))
+            root = _roots(n)[q * k % n]
+            even = _plus(even, term, root.real)
+            odd = _plus(odd, difference, -root.imag)
         assert odd is not None
         frequencies[q] = even[0] + odd[1], even[1] - odd[0]
         frequencies[n - q] = even[0] - odd[1], even[1] + odd[0]
     return [frequencies[q] for q in range(n)]
+
+
+def half_transformed(x: Sequence[Value]) -> list[Pair]:
+    """The first frequencies of an odd number of real elements; the others are conjugates."""
+    n, half = len(x), range(1, len(x) // 2 + 1)
+    sums, differences = [x[k] + x[n - k] for k in half], [x[k] - x[n - k] for k in half]
+    zero = x[0] * 0.0
+    total = x[0]
+    for term in sums:
+        total = total + term
+    return [(total, zero), *(_half(x[0], sums, differences, q, n) for q in half)]
+
+
+def _half(first: Value, sums: Sequence[Value], differences: Sequence[Value], q: int, n: int) -> Pair:
+    """first + sum of sums[k] cos(2πqk/n), and -sum of differences[k] sin(2πqk/n)."""
+    real, imag = first, None
+    for k, (total, difference) in enumerate(zip(sums, differences, strict=True), 1):
+        root = _roots(n)[q * k % n]
+        real = total.fma(root.real, real)
+        imag = difference * root.imag if imag is None else difference.fma(root.imag, imag)
+    assert imag is not None
+    return real, imag
+
+
+def from_half(y: Sequence[Pair], n: int) -> list[Value]:
+    """n real elements, times n, from their first frequencies; n is odd."""
+    doubled = [(real + real, imag + imag) for real, imag in y[1:]]
+    reals, imags = [real for real, _ in doubled], [imag for _, imag in doubled]
+    elements = {0: y[0][0]}
+    for real in reals:
+        elements[0] = elements[0] + real
+    for q in range(1, n // 2 + 1):
+        even, odd = _half(y[0][0], reals, imags, q, n)
+        elements[q], elements[n - q] = even + odd, even - odd
+    return [elements[q] for q in range(n)]
+
+
+@functools.cache
+def _roots(n: int) -> list[complex]:
+    """exp(-2πi k/n), rounded once: an angle that is rounded first would add an error of its own."""
+    return [complex(root) for root in wide_roots(np.arange(n), n, dtypes.f64)]
 
 
 def _plus(total: Pair | None, x: Pair, weight: float) -> Pair:

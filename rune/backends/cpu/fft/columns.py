@@ -7,48 +7,32 @@ memory, and the last one puts it together where the result lies (rows.py).
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 
 from rune import locks
 from rune.backends.cpu.fft import rows
 from rune.backends.cpu.fft.conventions import ROOMS
-from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices
+from rune.backends.cpu.fft.lengths import few_radices, is_in_lanes
+from rune.backends.cpu.fft.stage_lists import stages_of
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
-from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART
-
-LONGEST = 1 << 12  # numbers of a column, whose work memory a nearer cache holds
+from rune.ops.fourier.in_memory import LONGEST_COLUMN
 
 
 def is_routine(n: int, inner: int, dtype: np.dtype) -> bool:
     """Whether the routine takes columns of n complex numbers, `inner` of them side by side."""
     lanes = shape_of(PART[dtype]).lanes
-    return inner >= lanes and 1 < n <= LONGEST and set(few_radices(n)) <= set(WRITTEN_OUT)
-
-
-def transformed(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
-    """The transform along an axis, or its inverse, of columns that the routine takes."""
-    sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    return call_for(*sizes, PART[x.dtype], inverse)(x, host_memory.empty(x.shape, x.dtype))
-
-
-def in_place(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
-    """The same, in the memory of a dense operand if no vector of columns overlaps another."""
-    sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    # A vector is read whole before it is written.
-    if sizes[-1] % shape_of(PART[x.dtype]).lanes or not x.flags.c_contiguous:
-        return transformed(x, axis, inverse=inverse)
-    return call_for(*sizes, PART[x.dtype], inverse)(x, x)
+    return inner >= lanes and 1 < n <= LONGEST_COLUMN and is_in_lanes(n)
 
 
 @functools.lru_cache(maxsize=64)
 def call_for(outer: int, n: int, inner: int, dtype: np.dtype, inverse: bool) -> Call:
     """The transform of arrays [outer, n, inner]."""
-    stages, shape = stages_of(n, dtype, inverse), shape_of(dtype)
+    ends, factor = (rows.SWAPPED, 1 / n) if inverse else (rows.PAIRS, 1.0)
+    stages, shape = stages_of(n, dtype, ends, factor), shape_of(dtype)
     room = int(in_lines(2 * n * shape.lanes * shape.bytes))
     work = work_of(outer, n, inner, shape.lanes, ROOMS * room)
     return call_of(_code(dtype).address("columns"), [stages.address, n, inner, len(few_radices(n))], work, stages)
@@ -57,12 +41,6 @@ def call_for(outer: int, n: int, inner: int, dtype: np.dtype, inverse: bool) -> 
 def work_of(outer: int, n: int, inner: int, lanes: int, memory_bytes: int) -> Work:
     """The work of columns [outer, n, inner], a vector of them a unit."""
     return Work(outer * -(-inner // lanes), outer * inner * rows.operations(n), memory_bytes)
-
-
-@functools.lru_cache(maxsize=64)
-def stages_of(n: int, dtype: np.dtype, inverse: bool) -> rows.Stages:
-    """The stages of a column of n numbers."""
-    return rows.stages_of(n, dtype, rows.SWAPPED if inverse else rows.PAIRS, 1 / n if inverse else 1.0)
 
 
 # The module that writes the routine, imported for the first one that is not on disk.

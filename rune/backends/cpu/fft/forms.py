@@ -7,9 +7,6 @@
                products with roots of unity (turns), and transforms of the rows, which are columns
                of the result; cores share a row whose intermediate values do not fit on a stack
 
-Rows of pairs, complex numbers in NumPy's layout, are split into real and imaginary parts on the
-stack, one group of rows at a time, and joined again there.
-
 The last group of lanes ends with the last line, so it may compute some lines a second time.
 
 Source: Bailey 1990, "FFTs in external or hierarchical memory", J. Supercomputing 4(1) (SPLIT).
@@ -22,8 +19,9 @@ from enum import Enum
 
 import numpy as np
 
-from rune.backends.cpu.fft.lengths import WRITTEN_OUT, piece_of, radices, split_of, step_between
-from rune.backends.cpu.fft.tables import roots_of_prime, turns_between, turns_of_stage
+from rune.backends.cpu.fft.lengths import piece_of, radices, split_of, step_between
+from rune.backends.cpu.fft.stage_lists import data_of_stage
+from rune.backends.cpu.fft.tables import turns_between
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.lowering.codegen.llvm.ir.names import pointer_to
@@ -50,18 +48,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An array [outer, n, inner] that is transformed along n.
-
-    are_pairs:  whether its elements are complex numbers in memory; then inner is 1, and both the
-                number of rows and the numbers in a row are at least the lanes of a vector
-    is_inverse: whether the transform is the inverse, divided by n; only for pairs
-    """
+    """An array [outer, n, inner] that is transformed along n."""
 
     outer: int
     n: int
     inner: int
-    are_pairs: bool = False
-    is_inverse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +84,7 @@ def pieces_of(form: Form, lanes: int) -> set[str]:
     lengths = split_of(form.n, lanes) if kind is Kind.SPLIT else (form.n,)
     assert lengths is not None
     stages = {piece_of(r, last) for n in lengths for r, last in _ends(radices(n))}
-    return stages | _MOVES[kind] | ({"take_apart", "put_together"} if form.are_pairs else set())
+    return stages | _MOVES[kind]
 
 
 _MOVES = {
@@ -116,7 +107,7 @@ class Routine:
     make: Maker
     dtype: np.dtype
     addresses: Callable[[str], int]
-    tables: list[np.ndarray]
+    tables: list[object]
 
     def call(self, piece: str, *args: Value) -> None:
         """Call a piece."""
@@ -145,12 +136,11 @@ class Routine:
 
     def stage(self, radix: int, last: bool, source: Place, target: Place, runs: int, length: int) -> None:
         """One stage."""
-        turns = self.table(turns_of_stage(radix, runs, self.dtype))
-        args = [source.real, source.imag, source.step, target.real, target.imag, target.step, turns]
-        args += map(self.make.number, (runs, length))
-        if radix not in WRITTEN_OUT:
-            args += [self.table(roots_of_prime(radix, self.dtype)), *map(self.make.number, (radix, radix // 2))]
-        self.call(piece_of(radix, last), *args)
+        data = data_of_stage(radix, runs, self.dtype)
+        self.tables.append(data)
+        ends = [source.real, source.imag, source.step, target.real, target.imag, target.step]
+        words = self.make.writer.at(data.address), *map(self.make.number, (runs, length))
+        self.call(piece_of(radix, last), *ends, *words)
 
 
 def groups_of(form: Form, lanes: int) -> int:
@@ -186,7 +176,7 @@ def scratch_bytes(form: Form, shape: Shape) -> int:
 
 def write_groups(routine: Routine, form: Form, name: str) -> str:
     """A task for the groups begin..end: void(ptr words, i64 begin, i64 end)."""
-    write = _pairs if form.are_pairs else _WRITERS[kind_of(form, routine.make.shape.lanes)]
+    write = _WRITERS[kind_of(form, routine.make.shape.lanes)]
     return _task(routine, name, lambda arrays: write(routine, form, arrays[:4]))
 
 
@@ -308,28 +298,6 @@ def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
 
 
 _WRITERS = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
-
-
-def _pairs(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
-    """The rows of a group, whose parts are separated only on the stack."""
-    make, n = routine.make, form.n
-    kind = kind_of(form, make.shape.lanes)
-    rows = make.shape.lanes if kind is Kind.ROWS else 1
-    real, imag = (make.writer.allocate(make.shape.scalar, rows * n) for _ in range(2))
-    # In place: both kinds that pairs may have read all of a group before they write.
-    transform = _WRITERS[kind](routine, Form(rows, n, 1), [real, imag, real, imag])
-    source, _, target, _ = arrays
-    # The inverse is the same with real and imaginary parts exchanged before and after.
-    even, odd = (imag, real) if form.is_inverse else (real, imag)
-    factor = make.writer.constant(make.shape.scalar, 1 / n if form.is_inverse else 1)
-
-    def group(number: Value) -> None:
-        first = (number * rows).call("smin", form.outer - rows) * (2 * n)
-        routine.call("take_apart", make.at(source, first), even, odd, make.number(rows * n))
-        transform(make.number(0))
-        routine.call("put_together", even, odd, make.at(target, first), make.number(rows * n), factor)
-
-    return group
 
 
 def _factors(routine: Routine, form: Form) -> tuple[int, int]:

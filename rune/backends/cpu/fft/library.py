@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.fft import lines
 from rune.backends.cpu.fft.forms import (
     WORDS,
     Form,
@@ -27,7 +26,8 @@ from rune.backends.cpu.fft.forms import (
     write_groups,
     write_half,
 )
-from rune.backends.cpu.fft.stages import declarations, prime_function, stage_function
+from rune.backends.cpu.fft.pieces import piece_text
+from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.lowering.codegen.llvm.ir.names import pointer_to
@@ -51,7 +51,7 @@ class Library:
     pieces: dict[str, int] = field(default_factory=dict)
     routines: dict[Form, int] = field(default_factory=dict)
     codes: list[compiler.Code] = field(default_factory=list)
-    tables: list[np.ndarray] = field(default_factory=list)
+    tables: list[object] = field(default_factory=list)
 
     def need(self, forms: Iterable[Form]) -> None:
         """Compile the missing routines and pieces of these forms.
@@ -67,7 +67,7 @@ class Library:
         # Pieces first: the routines contain their addresses.
         names = sorted(set[str]().union(*(pieces_of(f, self.shape.lanes) for f in missing)) - self.pieces.keys())
         if names:
-            code = self.compiled([_piece_text(self.shape, name) for name in names], self.effort)
+            code = self.compiled([piece_text(self.shape, name) for name in names], self.effort)
             self.pieces.update((name, code.address(name)) for name in names)
         # A routine mostly calls pieces, so more optimisation would gain nothing.
         code = self.compiled([self.routine_text(form, k) for k, form in enumerate(missing)], conventions.LITTLE)
@@ -161,21 +161,3 @@ def transform_address(
     routines = library(dtype, cores, parallel, effort)
     routines.need(forms)
     return routines.routines[form]
-
-
-def _piece_text(shape: Shape, name: str) -> str:
-    stem = name.rstrip("0123456789")
-    radix = int(name.removeprefix(stem) or 0)
-    write = partial(stage_function, radix=radix, turns=stem == "turned") if radix else _FUNCTIONS[name]
-    return write(shape).replace("define internal", "define", 1)
-
-
-_FUNCTIONS = {
-    "prime": prime_function,
-    "take_apart": lines.take_apart_function,
-    "put_together": lines.put_together_function,
-    "squares": lines.squares_function,
-    "gather_line": lines.gather_line_function,
-    "scatter_line": lines.scatter_line_function,
-    "turned_squares": lines.turned_squares_function,
-}

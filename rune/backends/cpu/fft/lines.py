@@ -35,35 +35,6 @@ def squares_function(shape: Shape) -> str:
     return make.text("squares(ptr %from, i64 %fs, i64 %fn, ptr %to, i64 %ts, i64 %tn, i64 %n)")
 
 
-def take_apart_function(shape: Shape) -> str:
-    """Separates real and imaginary parts of n pairs. The last vector ends with the last pair."""
-    make = maker(shape)
-    (pairs, real, imag), (n,) = make.pointers("pairs real imag"), make.sizes("n")
-
-    def block(number: Value) -> None:
-        first = (number * shape.lanes).call("smin", n - shape.lanes)
-        for part, target in zip(take_pairs(make, make.at(pairs, first * 2)), (real, imag), strict=True):
-            make.put(part, make.at(target, first))
-
-    make.each(block_count(n, shape.lanes), block)
-    return make.text("take_apart(ptr %pairs, ptr %real, ptr %imag, i64 %n)")
-
-
-def put_together_function(shape: Shape) -> str:
-    """Joins real and imaginary parts to n pairs, times a factor."""
-    make = maker(shape)
-    (real, imag, pairs), (n,) = make.pointers("real imag pairs"), make.sizes("n")
-    factor = make.writer.splat(Value(make.writer, shape.scalar, "%factor"), shape.lanes)
-
-    def block(number: Value) -> None:
-        first = (number * shape.lanes).call("smin", n - shape.lanes)
-        x, y = (make.vector(make.at(part, first)) * factor for part in (real, imag))
-        put_pairs(make, x, y, make.at(pairs, first * 2))
-
-    make.each(block_count(n, shape.lanes), block)
-    return make.text(f"put_together(ptr %real, ptr %imag, ptr %pairs, i64 %n, {shape.scalar} %factor)")
-
-
 def take_pairs(make: Maker, source: Value) -> tuple[Value, Value]:
     """Real and imaginary parts of a vector of pairs."""
     lanes = make.shape.lanes

@@ -21,8 +21,7 @@ from rune.backends.cpu.fft.conventions import Ends
 from rune.backends.cpu.fft.tables import half_turns
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.vector_routines import shape_of
-from rune.backends.shared import host_memory
-from rune.ops.complex_numbers import PART, WHOLE
+from rune.ops.complex_numbers import WHOLE
 
 # The inverse is the same with real and imaginary parts exchanged before and after.
 FROM_PAIRS, TO_PAIRS = Ends(reads="pairs"), Ends(writes="swapped")
@@ -31,20 +30,6 @@ FROM_PAIRS, TO_PAIRS = Ends(reads="pairs"), Ends(writes="swapped")
 def is_routine(n: int, dtype: np.dtype) -> bool:
     """Whether the routine takes rows of n numbers of this real dtype."""
     return n % 2 == 0 and rows.is_routine(n // 2, WHOLE[dtype])
-
-
-def transformed(x: np.ndarray) -> np.ndarray:
-    """Frequencies 0 to n/2 of real rows."""
-    n = x.shape[-1]
-    result = host_memory.empty((*x.shape[:-1], n // 2 + 1), WHOLE[x.dtype])
-    return call_for("forward", x.size // n, n, x.dtype)(x, result)
-
-
-def inverse(x: np.ndarray) -> np.ndarray:
-    """Real rows of even length from their frequencies."""
-    n = 2 * (x.shape[-1] - 1)
-    result = host_memory.empty((*x.shape[:-1], n), PART[x.dtype])
-    return call_for("inverse", x.size // x.shape[-1], n, result.dtype)(x, result)
 
 
 @functools.lru_cache(maxsize=64)
@@ -70,9 +55,7 @@ _writer = locks.late_module("rune.backends.cpu.fft.reals_code")
 
 @compiler.lasting
 def _code(name: str, dtype: np.dtype) -> compiler.Code:
-    parts = rows.parts_address(dtype)
-
     def write() -> str:
-        return _writer().text(shape_of(dtype), name, parts)
+        return _writer().text(shape_of(dtype), name)
 
-    return compiler.compile_routine("real rows", (name, str(dtype)), {"parts": parts}, write, conventions.EFFORT)
+    return compiler.compile_routine("real rows", (name, str(dtype)), {}, write, conventions.EFFORT)

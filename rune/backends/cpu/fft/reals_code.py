@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from rune.backends.cpu.fft.lines import put_pairs, take_pairs
+from rune.backends.cpu.fft.rows_code import call_length
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
 from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
-from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
-def text(shape: Shape, name: str, parts: int) -> str:
+def text(shape: Shape, name: str) -> str:
     """The module of a transform, or of its inverse."""
     piece = {"forward": fold_function, "inverse": unfold_function}[name]
-    return "\n\n".join([declarations(shape), piece(shape), public(rows_function(shape, name, parts))])
+    return "\n\n".join([declarations(shape), piece(shape), public(rows_function(shape, name))])
 
 
-def rows_function(shape: Shape, name: str, parts: int) -> str:
-    """The transform of rows, or its inverse, one row a unit.
-
-    parts: the address of what transforms one complex row (rows_code.parts_function)
-    """
+def rows_function(shape: Shape, name: str) -> str:
+    """The transform of rows, or its inverse, one row a unit."""
     make = maker(shape)
     words, source, target, memory = make.pointers(PARAMETERS)
     length, turns = (word(make, words, k, "ptr") for k in (0, 1))
@@ -29,8 +26,7 @@ def rows_function(shape: Shape, name: str, parts: int) -> str:
     half = make.writer.load("i64", length)
 
     def transform(*places: Value) -> None:
-        arguments = ", ".join(f"ptr {p.text}" for p in (*places, *between, length))
-        make.writer.do(f"call void {pointer_to(parts)}({arguments})")
+        call_length(make, *places, *between, length)
 
     def forward(number: Value) -> None:
         # Neighbours are the parts of a complex number.

@@ -1,9 +1,10 @@
 """Transforms of complex rows in eager calls, without a compilation for each length.
 
-A row is split in two, n = a·b, as in forms.py. Everything that depends on n is in words and tables
-that the routine reads, so one module and one function per radix serve all lengths (rows_code.py).
+A row is split in two, n = a·b, as in forms.py, or is a convolution of a length that splits.
+Everything that depends on n is in words and tables that the routine reads, so one module and one
+function per radix serve all lengths (rows_code.py, chirps_code.py).
 
-Source: as forms.py and stages.py.
+Source: as forms.py, stages.py and convolutions.py.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import numpy as np
 from rune import locks
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft.conventions import IN_PARTS, ROOMS, Ends
-from rune.backends.cpu.fft.lengths import WRITTEN_OUT, few_radices, piece_of, split_of, step_between
-from rune.backends.cpu.fft.tables import turns_between, turns_of_stage
+from rune.backends.cpu.fft.convolutions import chirp_of
+from rune.backends.cpu.fft.lengths import few_radices, is_in_lanes, split_length, split_of, step_between
+from rune.backends.cpu.fft.stage_lists import stages_of
+from rune.backends.cpu.fft.tables import turns_between
 from rune.backends.cpu.routine_calls import Call, Work, call_of
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.cpu.vector_routines import code_of_dtypes, shape_of
-from rune.backends.shared import host_memory
 from rune.ops.complex_numbers import PART
 from rune.records import dataclass
 
+LONGEST_CONVOLVED = 1 << 18  # numbers of a row, whose tables are computed in a fraction of a second
 PAIRS, SWAPPED = Ends("pairs", "pairs"), Ends("swapped", "swapped")  # forward, and inverse
 
 
@@ -32,30 +35,31 @@ PAIRS, SWAPPED = Ends("pairs", "pairs"), Ends("swapped", "swapped")  # forward, 
 class Length:
     """The data for one length, which the routine reads.
 
-    words:   n, a, b, the step between rows of b, the table between the two transforms, the number
-             of stages of each, the numbers for each element where it is read and written (two of
-             pairs), and the words of these stages
-    tables:  the tables that the words point to
+    words:   n, the function, a, b, the step between rows of b, the table between the two
+             transforms, the number of stages of each, the numbers for each element where it is
+             read and written (two of pairs), and the words of these stages; or, of a convolution,
+             n, the function, the length that splits, its words, the tables of both products, and
+             the factor of pairs
+    tables:  what the words point to
     address: the address of the words
     places:  offsets in work memory, in bytes: real and imaginary parts of the row, the values
              between the two transforms, the lanes, and its end
     """
 
     words: np.ndarray
-    tables: tuple[np.ndarray, ...]
+    tables: tuple[object, ...]
     address: int
     places: tuple[int, ...]
 
 
 def is_routine(n: int, dtype: np.dtype) -> bool:
     """Whether the routine supports rows of n numbers of this complex dtype."""
-    return split_of(n, shape_of(PART[dtype]).lanes) is not None and set(few_radices(n)) <= set(WRITTEN_OUT)
+    return is_split(n, dtype) or shape_of(PART[dtype]).lanes < n <= LONGEST_CONVOLVED
 
 
-def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
-    """The transform along the last axis, or its inverse. Its length must satisfy is_routine."""
-    n = x.shape[-1]
-    return call_for(x.size // n, n, PART[x.dtype], inverse)(x, host_memory.empty(x.shape, x.dtype))
+def is_split(n: int, dtype: np.dtype) -> bool:
+    """Whether such rows split into two factors of a vector or more each."""
+    return split_of(n, shape_of(PART[dtype]).lanes) is not None and is_in_lanes(n)
 
 
 @functools.lru_cache(maxsize=64)
@@ -73,82 +77,64 @@ def operations(n: int) -> int:
     return n * n.bit_length()
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """The stages of a transform in lanes: OF_STAGE words of each, and the tables they point to."""
-
-    words: np.ndarray
-    tables: tuple[np.ndarray, ...]
-
-    @property
-    def address(self) -> int:
-        """Of the words."""
-        return self.words.ctypes.data
-
-
-def stages_of(n: int, dtype: np.dtype, ends: Ends = IN_PARTS, factor: float = 1.0) -> Stages:
-    """The stages of n numbers, whose functions are compiled where no other length has had them.
-
-    factor: of the results, where they are written as pairs
-    """
-    length, stage_radices = 1, few_radices(n)
-    words: list[int] = []
-    tables: list[np.ndarray] = []
-    for k, radix in enumerate(stage_radices):
-        runs, last = n // (radix * length), k == len(stage_radices) - 1
-        of_stage = Ends("parts" if k else ends.reads, ends.writes if last else "parts")
-        is_scaled = of_stage.writes != "parts"
-        # A stage that writes pairs is the last one and has no turns: its table holds the factor.
-        tables.append(np.array([factor], dtype) if is_scaled else turns_of_stage(radix, runs, dtype))
-        words += [_stage(dtype, radix, last, of_stage), tables[-1].ctypes.data, runs, length]
-        length *= radix
-    return Stages(np.array(words, np.int64), tuple(tables))
-
-
 @functools.lru_cache(maxsize=64)
 def length_of(n: int, dtype: np.dtype, ends: Ends, factor: float) -> Length:
     """The words and tables of a length."""
     shape = shape_of(dtype)
     factors = split_of(n, shape.lanes)
-    assert factors is not None
+    if factors is None or not is_in_lanes(n):
+        return _convolved(n, dtype, ends, factor)
     between = turns_between(*factors, dtype)
     down, along = factors
     lists = stages_of(down, dtype, Ends(ends.reads)), stages_of(along, dtype, Ends(writes=ends.writes), factor)
-    tables = (between, *(table for stages in lists for table in stages.tables))
     step = step_between(along, shape)
     counts = [len(few_radices(size)) for size in factors]
-    head = [n, *factors, step, between.ctypes.data, *counts, *(1 if end == "parts" else 2 for end in ends)]
+    head = [
+        n,
+        _code(dtype).address("parts"),
+        *factors,
+        step,
+        between.ctypes.data,
+        *counts,
+        *(1 if end == "parts" else 2 for end in ends),
+    ]
     words = np.concatenate([np.array(head, np.int64), *(stages.words for stages in lists)])
     # A real transform puts the first number behind the last (reals.py).
     sizes = n + 1, n + 1, 2 * down * step, 2 * ROOMS * shape.lanes * max(factors)
     places = itertools.accumulate((int(in_lines(size * shape.bytes)) for size in sizes), initial=0)
-    return Length(words, tables, words.ctypes.data, tuple(places))
+    return Length(words, (between, *lists), words.ctypes.data, tuple(places))
 
 
-def parts_address(dtype: np.dtype) -> int:
-    """The address of `rows_code.parts_function`."""
-    return _code(dtype).address("parts")
+def _convolved(n: int, dtype: np.dtype, ends: Ends, factor: float) -> Length:
+    """The words and tables of a length that does not split, which is a convolution."""
+    shape = shape_of(dtype)
+    size = split_length(2 * n - 1, shape.lanes)
+    inner = length_of(size, dtype, IN_PARTS, 1.0)
+    tables = (*chirp_of(n, size, dtype), np.array([factor], dtype))
+    words = np.array([n, _chirp_code(dtype, ends).address("chirped"), size, inner.address, *map(_address, tables)])
+    _, _, between, *others = inner.places
+    room = int(in_lines((n + 1) * shape.bytes))
+    # Before what lies between the halves of the convolution are its parts.
+    ahead = 2 * room + 2 * size * shape.bytes - between
+    places = 0, room, 2 * room, *(place + ahead for place in others)
+    return Length(words, (inner, *tables), words.ctypes.data, places)
 
 
-def _stage(dtype: np.dtype, radix: int, last: bool, ends: Ends) -> int:
-    """The address of the stage of a radix."""
-    return _stage_code(dtype, radix, last, ends).address(piece_of(radix, last))
+def _address(table: np.ndarray) -> int:
+    return table.ctypes.data
 
 
 @compiler.lasting
-def _stage_code(dtype: np.dtype, radix: int, last: bool, ends: Ends) -> compiler.Code:
-    """The code of a stage. It must last, as the words of lengths contain its address."""
-    shape = shape_of(dtype)
-
+def _chirp_code(dtype: np.dtype, ends: Ends) -> compiler.Code:
     def write() -> str:
-        return _writer().stage_text(shape, radix, last, ends)
+        return _chirps().text(shape_of(dtype), ends)
 
-    # With effort: stages made in a hurry took up to a quarter more time (decision 0110).
-    return compiler.compile_routine("stage", (str(dtype), radix, last, *ends), {}, write, conventions.EFFORT)
+    return compiler.compile_routine("chirps", (str(dtype), *ends), {}, write, conventions.EFFORT)
 
 
-# The module that writes the routine, imported for the first one that is not on disk.
+# The modules that write the routines, imported for the first one that is not on disk.
 _writer = locks.late_module("rune.backends.cpu.fft.rows_code")
+_chirps = locks.late_module("rune.backends.cpu.fft.chirps_code")
 
 
 _code = code_of_dtypes("rows", _writer)

@@ -5,18 +5,13 @@ Source: as forms.py and stages.py.
 
 from __future__ import annotations
 
-from rune.backends.cpu.fft.conventions import HEAD, OF_STAGE, PARTS, Ends
+from rune.backends.cpu.fft.conventions import HEAD, OF_STAGE, PARTS
 from rune.backends.cpu.fft.lines import turned_squares_function
-from rune.backends.cpu.fft.stages import declarations, stage_function
+from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import block_count, maker
+from rune.backends.cpu.gemm.tile import Maker, block_count, maker
 from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
 from rune.lowering.codegen.llvm.ir.text import Value
-
-
-def stage_text(shape: Shape, radix: int, last: bool, ends: Ends) -> str:
-    """The module of a stage."""
-    return f"{declarations(shape)}\n\n{public(stage_function(shape, radix, not last, ends))}"
 
 
 def text(shape: Shape) -> str:
@@ -60,9 +55,9 @@ def parts_function(shape: Shape) -> str:
     make, lanes = maker(shape), shape.lanes
     writer = make.writer
     real, imag, to_real, to_imag, between, work, words = make.pointers(PARTS)
-    # All of these words are sizes, except the address of the table.
-    n, rows, columns, step, turns, downs, alongs, reads, writes = (
-        writer.load("ptr" if k == 4 else "i64", make.at(words, k, "i64")) for k in range(HEAD)
+    # All of these words are sizes, except the addresses of this function and of the table.
+    n, _, rows, columns, step, turns, downs, alongs, reads, writes = (
+        writer.load("ptr" if k in (1, 5) else "i64", make.at(words, k, "i64")) for k in range(HEAD)
     )
     stages = make.at(words, HEAD, "i64")
     along_list = make.at(stages, downs * OF_STAGE, "i64")
@@ -104,6 +99,12 @@ def rows_function(shape: Shape) -> str:
     def row(number: Value) -> None:
         first = number * n * 2
         pairs, results = make.at(source, first), make.at(target, first)
-        make.call("parts", pairs, pairs, results, results, *places, length)
+        call_length(make, pairs, pairs, results, results, *places, length)
 
     return routine(make, "rows", row)
+
+
+def call_length(make: Maker, *arguments: Value) -> None:
+    """Transform one row by the function of its length, the last of the arguments."""
+    function = make.writer.load("ptr", make.at(arguments[-1], 1, "i64"))
+    make.call(function.text, *arguments)

@@ -25,6 +25,7 @@ from rune.backends.cpu.fft.conventions import IN_PARTS, Ends
 from rune.backends.cpu.fft.lines import put_pairs, take_pairs
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
+from rune.backends.cpu.vector_routines_code import word
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -53,24 +54,27 @@ def stage_function(shape: Shape, radix: int, turns: bool, ends: Ends = IN_PARTS)
     Pairs are written times a factor, the first number of `turns`, which has none then.
     """
     make = maker(shape)
-    places = _Places(make, radix, ends)
+    (factor,) = make.pointers("turns")
+    places = Places(make, radix, ends, factor)
 
     def points(j: Value, i: Value) -> None:
         y = transformed([places.read(q, j, i) for q in range(radix)])
         for p, value in enumerate(y):
             # The factor is read at its use: processors multiply by a scalar in memory directly.
-            product = times(value, _scalars(make, "turns", j * (radix - 1) + (p - 1))) if turns and p else value
+            product = times(value, scalars(make, factor, j * (radix - 1) + (p - 1))) if turns and p else value
             places.write(product, p, j, i)
 
     places.each(points)
     return make.text(f"{'turned' if turns else 'plain'}{radix}({PARAMETERS})")
 
 
-def prime_function(shape: Shape) -> str:
-    """A stage of an odd radix that is a parameter, by pairs of conjugate roots from a table."""
+def prime_function(shape: Shape, ends: Ends = IN_PARTS) -> str:
+    """A stage of an odd radix among its words, by pairs of conjugate roots from a table."""
     make = maker(shape)
-    writer, (radix, half) = make.writer, make.sizes("radix half")
-    places = _Places(make, radix)
+    writer, (words,) = make.writer, make.pointers("turns")
+    turns, factor, roots = (word(make, words, k, "ptr") for k in range(3))
+    radix, half = (word(make, words, k) for k in (3, 4))
+    places = Places(make, radix, ends, factor)
     sums, differences = (writer.allocate(shape.vector, MOST) for _ in range(2))
     totals = [writer.allocate(shape.vector) for _ in range(4)]
 
@@ -94,7 +98,7 @@ def prime_function(shape: Shape) -> str:
             _set(make, totals[2:], (writer.constant(shape.vector, 0.0),) * 2)
 
             def term(k: Value) -> None:
-                cosine, sine = _scalars(make, "roots", q * half + k)
+                cosine, sine = scalars(make, roots, q * half + k)
                 even, odd = _values(make, totals), _values(make, totals[2:])
                 total, difference = _pair(make, sums, k), _pair(make, differences, k)
                 _set(make, totals, (total[0].fma(cosine, even[0]), total[1].fma(cosine, even[1])))
@@ -103,19 +107,19 @@ def prime_function(shape: Shape) -> str:
             make.each(half, term)
             even, odd = _values(make, totals), _values(make, totals[2:])
             for value, p in ((add(even, odd), q + 1), (subtract(even, odd), radix - 1 - q)):
-                places.write(times(value, _scalars(make, "turns", j * (radix - 1) + p - 1)), p, j, i)
+                places.write(times(value, scalars(make, turns, j * (radix - 1) + p - 1)), p, j, i)
 
         make.each(half, frequency)
 
     places.each(points)
-    return make.text(f"prime({PARAMETERS}, ptr %roots, i64 %radix, i64 %half)")
+    return make.text(f"prime({PARAMETERS})")
 
 
-class _Places:
-    """The addresses of a stage's elements."""
+class Places:
+    """The addresses of a stage's elements. factor: the address of what pairs are multiplied by"""
 
-    def __init__(self, make: Maker, radix: int | Value, ends: Ends = IN_PARTS):
-        self.make, self.radix, self.ends = make, radix, ends
+    def __init__(self, make: Maker, radix: int | Value, ends: Ends, factor: Value):
+        self.make, self.radix, self.ends, self.factor = make, radix, ends, factor
         self.source, self.target = tuple(make.pointers("fr fi")), tuple(make.pointers("tr ti"))
         source_step, target_step, self.runs, self.length = make.sizes("fs ts runs done")
         self.steps = source_step, target_step
@@ -147,16 +151,14 @@ class _Places:
             for place, x in zip(first, value, strict=True):
                 self.make.put(x, place)
             return
-        (turns,) = self.make.pointers("turns")
-        factor = self.make.writer.splat(self.make.scalar(turns), self.make.shape.lanes)
+        factor = self.make.writer.splat(self.make.scalar(self.factor), self.make.shape.lanes)
         real, imag = value if self.ends.writes == "pairs" else value[::-1]
         put_pairs(self.make, real * factor, imag * factor, first[0])
 
 
-def _scalars(make: Maker, table: str, number: Value) -> Pair:
+def scalars(make: Maker, table: Value, number: Value) -> Pair:
     """A pair of a table, in each lane of a vector."""
-    (pointer,) = make.pointers(table)
-    first = make.at(pointer, number * 2)
+    first = make.at(table, number * 2)
     real, imag = (make.writer.splat(make.scalar(make.at(first, k)), make.shape.lanes) for k in (0, 1))
     return real, imag
 

@@ -41,7 +41,17 @@ def roots_of_prime(radix: int, dtype: np.dtype) -> Table:
 
 
 def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
-    """exp(-2πi t/n), with its two parts as the last axis.
+    """exp(-2πi t/n), with its two parts as the last axis."""
+    return as_pairs(wide_roots(turns, n, dtype), dtype)
+
+
+def as_pairs(x: np.ndarray, dtype: np.dtype) -> Table:
+    """Complex numbers as pairs of this dtype."""
+    return np.stack([np.real(x), np.imag(x)], -1).astype(dtype)
+
+
+def wide_roots(turns: np.ndarray, n: int, dtype: np.dtype) -> np.ndarray:
+    """exp(-2πi t/n) in wider complex numbers than those of `dtype`.
 
     Only 2·sqrt(n) sines and cosines are computed, as each root is a product of two: t = a·step + b.
     """
@@ -49,7 +59,7 @@ def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
     coarse, fine = np.divmod(turns % n, step)
     cos_a, sin_a = (part[coarse] for part in _roots(np.arange(0, n, step), n, dtype))
     cos_b, sin_b = (part[fine] for part in _roots(np.arange(step), n, dtype))
-    return np.stack([cos_a * cos_b - sin_a * sin_b, -(sin_a * cos_b + cos_a * sin_b)], -1).astype(dtype)
+    return cos_a * cos_b - sin_a * sin_b - 1j * (sin_a * cos_b + cos_a * sin_b)
 
 
 def _roots(turns: np.ndarray, n: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

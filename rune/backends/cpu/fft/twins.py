@@ -16,7 +16,7 @@ import numpy as np
 
 from rune import locks
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.fft import groups, rows
+from rune.backends.cpu.fft import rows
 from rune.backends.cpu.fft.lengths import twin_factors
 from rune.backends.cpu.fft.tables import half_turns, turns_between
 from rune.backends.cpu.routine_calls import Call, Work, call_of
@@ -32,16 +32,6 @@ def is_routine(count: int, n: int, dtype: np.dtype) -> bool:
 def is_real_routine(count: int, n: int, dtype: np.dtype) -> bool:
     """Whether the routine takes `count` rows of n numbers of this real dtype."""
     return n % 2 == 0 and is_routine(count, n // 2, WHOLE[dtype])
-
-
-def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
-    """The transform along the last axis, or its inverse."""
-    return groups.complex_by(call_for, x, inverse)
-
-
-def from_reals(x: np.ndarray) -> np.ndarray:
-    """Frequencies 0 to n/2 of real rows."""
-    return groups.spectra_by(call_for, x)
 
 
 @functools.lru_cache(maxsize=64)
