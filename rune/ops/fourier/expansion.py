@@ -33,8 +33,7 @@ from rune.ops.fourier.in_memory import call_in_memory, is_in_memory, is_odd_rout
 from rune.ops.fourier.kinds import Axes, transform_type
 from rune.ops.fourier.lines import is_routine, reciprocal, transform_lines
 from rune.ops.fourier.roots import indices, unit_roots
-from rune.ops.matrix_helpers import part
-from rune.ops.movement import concatenate
+from rune.ops.movement import concatenate, part
 from rune.ops.movement import reverse as mirrored
 from rune.ops.pairs import Pair
 from rune.ops.repeat import repeat
