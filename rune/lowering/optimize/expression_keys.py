@@ -69,7 +69,9 @@ def _without_operands(expr: Expr) -> tuple[object, ...]:
         return Op, expr.name, expr.dtype
     if type(expr) is Cast:
         return Cast, expr.dtype
-    return (Load, expr.buffer, expr.indices, expr.dtype) if type(expr) is Load else (expr,)
+    if type(expr) is Load:
+        return Load, expr.buffer, expr.indices, expr.dtype
+    return (Local, expr.name, expr.dtype) if type(expr) is Local else (expr,)
 
 
 @dataclass(slots=True)

@@ -59,20 +59,14 @@ def memory_type(dtype: np.dtype) -> str:
 
 def constant(writer: Writer, dtype: np.dtype, bits: bytes) -> Value:
     """A literal given by its bits, so that a NaN keeps its payload."""
-    number = _number(dtype, bits)
-    if number is not None:
-        return writer.constant(register_type(dtype), number)
-    # A NaN's payload may be lost in a Python float.
-    return value_of_bits(Value(writer, f"i{8 * len(bits)}", str(int.from_bytes(bits, "little"))), dtype)
-
-
-@functools.lru_cache(maxsize=4096)
-def _number(dtype: np.dtype, bits: bytes) -> float | None:
-    """The number that has these bits; None for NaN."""
-    value = np.frombuffer(bits, dtype)[0]
+    type, value = register_type(dtype), np.frombuffer(bits, dtype)[0]
     if dtype not in dtypes.FLOATING:
-        return int(value)
-    return None if np.isnan(np.float64(value)) else float(value)
+        return writer.constant(type, int(value))
+    # A NaN's payload may be lost in a Python float.
+    if np.isnan(np.float64(value)):
+        payload = Value(writer, f"i{8 * len(bits)}", str(int.from_bytes(bits, "little")))
+        return value_of_bits(payload, dtype)
+    return writer.constant(type, float(value))
 
 
 def round_to(value: Value, dtype: np.dtype) -> Value:
