@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 HERE = Path(__file__).parent / "eight_devices"
-# Half of the time; two files share it, since a file of tests runs in one worker.
+# Parts of the time; three files share it, since a file of tests runs in one worker.
 OF_PROGRAMS = frozenset(
     {"test_batches", "test_bodies", "test_callbacks", "test_pmap", "test_programs", "test_variation"}
-    | {"test_donation", "test_variation_laws", "test_partition", "test_messages", "test_borders", "test_indices"}
+    | {"test_donation", "test_variation_laws", "test_partition", "test_messages"}
 )
-OTHERS = frozenset(file.stem for file in HERE.glob("test_*.py")) - OF_PROGRAMS
+OF_NEIGHBOURS = frozenset({"test_borders", "test_indices"})
+OTHERS = frozenset(file.stem for file in HERE.glob("test_*.py")) - OF_PROGRAMS - OF_NEIGHBOURS
 
 
 def require_passing(names: Iterable[str]) -> None:

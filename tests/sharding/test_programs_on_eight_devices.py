@@ -1,5 +1,4 @@
-"""Programs on eight devices: bodies, lanes, derivatives, partition, slices and windows
-(eight_devices/)."""
+"""Programs on eight devices: bodies, lanes, derivatives, partition (eight_devices/)."""
 
 from tests.sharding.in_a_process import OF_PROGRAMS, require_passing
 
