@@ -6,6 +6,8 @@ arguments of the types of its inputs. A program that several equations hold is c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import is_
 from typing import NoReturn
 
 import numpy as np
@@ -31,11 +33,28 @@ def check_program(program: Program) -> None:
 
     Errors: CheckError "check: cannot accept <program> (<what>)".
     """
-    for inner in programs_within(program):
-        _check(inner)
+    checker()(program)
 
 
-def _check(program: Program) -> None:
+def checker() -> Callable[[Program], None]:
+    """`check_program` for programs that passes make of each other, which share most equations.
+
+    The types of an equation are derived again only if one of its parameters is another object.
+    """
+    typed: _Typed = {}
+
+    def check(program: Program) -> None:
+        for inner in programs_within(program):
+            _check(inner, typed)
+
+    return check
+
+
+# By equation, the parameters with which its types were right.
+_Typed = dict[Equation, list[object]]
+
+
+def _check(program: Program, typed: _Typed) -> None:
     bound: set[Var] = set()
     for var, value in program.constants:
         _define(program, bound, var)
@@ -43,7 +62,7 @@ def _check(program: Program) -> None:
     for var in program.inputs:
         _define(program, bound, var)
     for equation in program.equations:
-        _check_equation(program, bound, equation)
+        _check_equation(program, bound, equation, typed)
     for atom in program.outputs:
         _check_use(program, bound, atom, "return")
 
@@ -71,18 +90,26 @@ def _check_use(program: Program, bound: set[Var], atom: Atom, where: str) -> Non
         _fail(program, f"{where} uses a variable before it is bound")
 
 
-def _check_equation(program: Program, bound: set[Var], equation: Equation) -> None:
-    name = equation.primitive.name
+def _check_equation(program: Program, bound: set[Var], equation: Equation, typed: _Typed) -> None:
     for atom in equation.operands:
-        _check_use(program, bound, atom, name)
+        _check_use(program, bound, atom, equation.primitive.name)
+    params, known = [*equation.params.values()], typed.get(equation)
+    # By identity, as a pass might change parameters in place.
+    if known is None or len(known) != len(params) or not all(map(is_, known, params)):
+        _check_types(program, equation)
+        typed[equation] = params
+    for var in equation.results:
+        _define(program, bound, var)
+
+
+def _check_types(program: Program, equation: Equation) -> None:
+    name = equation.primitive.name
     _check_call(program, equation)
     # Type rules do not handle variation along a mesh (varying.py), so it is left out here.
     rule_types = tuple(t.along(NONE) for t in result_types(equation))
     actual_types = tuple(v.type.along(NONE) for v in equation.results)
     if rule_types != actual_types:
         _fail(program, f"{name} gives {_text(rule_types)}, not {_text(actual_types)}")
-    for var in equation.results:
-        _define(program, bound, var)
 
 
 def _check_call(program: Program, equation: Equation) -> None:

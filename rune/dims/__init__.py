@@ -150,7 +150,7 @@ def flat_index(indices: Iterable[Size], shape: Iterable[Size]) -> Size:
     """
     flat: Size = 0
     for index, size in zip(indices, shape, strict=True):
-        flat = flat * size + index
+        flat = flat * size + index if flat != 0 else index
     return flat
 
 

@@ -18,22 +18,34 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Choose, Invoke, Kernel, KernelProgram, KernelStep, Repeat, Value
+from rune.lowering.kernels import Choose, Invoke, KernelProgram, KernelStep, Repeat, Value
 from rune.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The numbers of a step's results, operands, and operands that it changes in place."""
+
+    results: tuple[int, ...]
+    operands: frozenset[int]
+    changes: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class _State:
-    """The state of values and steps while steps are put in order."""
+    """The state of values, by number, and steps while steps are put in order.
 
-    steps: tuple[KernelStep, ...]
-    kernels: Mapping[str, Kernel]
-    caller_values: frozenset[Value]  # inputs and results, whose memory is not in the arena
-    readers: dict[Value, list[int]] = field(default_factory=dict)
-    writers: dict[Value, list[int]] = field(default_factory=dict)
-    unread: dict[Value, int] = field(default_factory=dict)  # readers that are still to come
-    unwritten: dict[Value, int] = field(default_factory=dict)
-    allocations: set[Value] = field(default_factory=set)
+    sizes: the bytes of each value. arena_sizes: 0 for inputs and results, which lie elsewhere
+    """
+
+    steps: tuple[_Step, ...]
+    sizes: Mapping[int, int]
+    arena_sizes: Mapping[int, int]
+    readers: dict[int, list[int]] = field(default_factory=dict)
+    writers: dict[int, list[int]] = field(default_factory=dict)
+    unread: dict[int, int] = field(default_factory=dict)  # readers that are still to come
+    unwritten: dict[int, int] = field(default_factory=dict)
+    allocations: set[int] = field(default_factory=set)
 
 
 def with_steps_ordered(program: KernelProgram) -> KernelProgram:
@@ -41,7 +53,7 @@ def with_steps_ordered(program: KernelProgram) -> KernelProgram:
     program = replace(program, steps=tuple(map(_ordered_within, program.steps)))
     state = _prepare(program)
     # The number of pending writes to the operands; several steps may write parts of one value.
-    waiting = [sum(state.unwritten.get(v, 0) for v in set(step.operands)) for step in state.steps]
+    waiting = [sum(state.unwritten.get(v, 0) for v in step.operands) for step in state.steps]
     # (bytes that the step adds, its number): the number decides between equals.
     ready: list[tuple[int, int]] = []
     for number, count in enumerate(waiting):
@@ -65,7 +77,7 @@ def with_steps_ordered(program: KernelProgram) -> KernelProgram:
             if waiting[affected_step] == 0 and affected_step not in positions:
                 heapq.heappush(ready, (_growth(state, affected_step), affected_step))
     assert len(order) == len(state.steps), "the steps of a kernel program form no cycle"
-    return replace(program, steps=tuple(state.steps[n] for n in order))
+    return replace(program, steps=tuple(program.steps[n] for n in order))
 
 
 def _ordered_within(step: KernelStep) -> KernelStep:
@@ -80,9 +92,13 @@ def _ordered_within(step: KernelStep) -> KernelStep:
 
 
 def _prepare(program: KernelProgram) -> _State:
-    state = _State(program.steps, program.kernels, frozenset((*program.inputs, *program.outputs)))
-    for number, step in enumerate(program.steps):
-        for value in set(step.operands):
+    steps = tuple([_numbered(program, step) for step in program.steps])
+    values = {v.number: v for step in program.steps for v in (*step.results, *step.operands)}
+    sizes = {number: _bytes(v) for number, v in values.items()}
+    outside = dict.fromkeys(_numbers((*program.inputs, *program.outputs)), 0)
+    state = _State(steps, sizes, sizes | outside)
+    for number, step in enumerate(steps):
+        for value in step.operands:
             state.readers.setdefault(value, []).append(number)
         for value in step.results:
             state.writers.setdefault(value, []).append(number)
@@ -91,20 +107,28 @@ def _prepare(program: KernelProgram) -> _State:
     return state
 
 
+def _numbered(program: KernelProgram, step: KernelStep) -> _Step:
+    return _Step(_numbers(step.results), frozenset(_numbers(step.operands)), _numbers(_changes(program, step)))
+
+
+def _numbers(values: Iterable[Value]) -> tuple[int, ...]:
+    return tuple([v.number for v in values])
+
+
 def _growth(state: _State, number: int) -> int:
     """Bytes that running a step adds to the live values."""
     step = state.steps[number]
-    new_bytes = sum(_bytes(v) for v in step.results if v not in state.caller_values and v not in state.allocations)
-    freed_bytes = sum(_bytes(v) for v in set(step.operands) if v not in state.caller_values and state.unread[v] == 1)
-    copied_bytes = sum(_bytes(v) for v in _changed(state, step) if state.unread[v] > 1)
+    new_bytes = sum([state.arena_sizes[v] for v in step.results if v not in state.allocations])
+    freed_bytes = sum([state.arena_sizes[v] for v in step.operands if state.unread[v] == 1])
+    copied_bytes = sum([state.sizes[v] for v in step.changes if state.unread[v] > 1])
     return new_bytes + copied_bytes - freed_bytes
 
 
-def _changed(state: _State, step: KernelStep) -> list[Value]:
+def _changes(program: KernelProgram, step: KernelStep) -> list[Value]:
     """The operands that a kernel changes in place."""
     if not isinstance(step, Invoke):
         return []
-    kernel = state.kernels[step.kernel]
+    kernel = program.kernels[step.kernel]
     names = [buffer.name for buffer in kernel.inputs]
     return [step.operands[names.index(source)] for source, _ in kernel.in_place]
 
@@ -126,7 +150,7 @@ def _finish(state: _State, number: int, waiting: list[int]) -> Iterable[int]:
             affected_steps.add(reader)
         # Now that it is allocated, its other writers have become cheaper.
         affected_steps.update(state.writers[value])
-    for value in set(step.operands):
+    for value in step.operands:
         state.unread[value] -= 1
         # The one remaining reader now frees the value, and so has become cheaper.
         if state.unread[value] == 1:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
-from rune.core.check import check_program
+from rune.core.check import checker
 from rune.core.program import Program
 from rune.errors import ArgumentError
 from rune.lowering import explain, late_modules, memory, pipeline
@@ -62,7 +62,7 @@ def stages(
     require_dtypes(program, target)
     with _timed(seconds, "simplified"):
         passes = pipeline.program_passes(target, reproducible=reproducible)
-        simplified = run_passes(passes, program, check_program if check else _accept)
+        simplified = run_passes(passes, program, checker() if check else _accept)
     with _timed(seconds, "kernels"):
         kernels = with_steps_ordered(kernelize(simplified, target))
         if check:

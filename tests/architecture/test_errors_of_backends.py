@@ -27,7 +27,6 @@ from rune.lowering import passes, plan_text
 from rune.lowering.build import loops
 from rune.lowering.codegen.accesses import AccessWalk
 from rune.lowering.codegen.llvm import render as llvm_render
-from rune.lowering.codegen.llvm import scalar as llvm_scalar
 from rune.lowering.codegen.llvm.ir import types as llvm_types
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.codegen.spirv import scalar as spirv_scalar
@@ -74,7 +73,6 @@ NAMES: dict[str, Any] = {
     "passes": passes,
     "plan_text": plan_text,
     "llvm_render": llvm_render,
-    "llvm_scalar": llvm_scalar,
     "Machine": Machine,
     "counting": kernel("code counts(y: readwrite i32[2]) { for i in 9 grid { atomic y[0] add= 1_i32 } }"),
     "llvm_types": llvm_types,
@@ -123,7 +121,6 @@ LOWERING: list[tuple[str, str]] = [
     ("a plan with an unknown step", "plan_text.parse(text.replace('<-', '~'))"),
     ("a launch of too many slots", "plan_text.parse(text.replace('<- argument 0', '<- argument 0, argument 0'))"),
     ("an operation that a language neither has nor can write", "attach_functions(code, bare_language)"),
-    ("an operation that LLVM has not", "llvm_scalar.operation('magic', dtypes.f32, (), dtypes.f32)"),
     ("a type that LLVM has not", "llvm_types.require_supported(dtypes.f8_e5m2)"),
     ("an operation that SPIR-V has not", "spirv_scalar.operation('magic', dtypes.f32, ())"),
     ("an atomic change on the CPU", "llvm_render.render(counting, Machine(64, has_cheap_masks=True))"),

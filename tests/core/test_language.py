@@ -15,7 +15,7 @@ import pytest
 
 import rune
 from rune import dtypes, ops
-from rune.core.check import check_program
+from rune.core.check import check_program, checker
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program, last_uses
 from rune.core.higher import subprograms
@@ -136,6 +136,17 @@ def test_a_result_whose_type_contradicts_the_rule_is_detected():
 
     with pytest.raises(CheckError, match=r"sin gives \(f32\[3\]\), not \(f32\[\]\)"):
         check_program(Program((x,), (equation(ops.sin, (x,), SCALAR),), (x,)))
+
+
+def test_a_parameter_that_a_pass_changes_in_place_is_found_by_the_next_check():
+    program = rune.make_program(lambda x: ops.reduce_sum(x, axes=(0,)))(np.ones((3, 5), np.float32))
+    check = checker()
+    check(program)
+
+    dict.update(program.equations[0].params, axes=(0, 1))  # type: ignore[arg-type]
+
+    with pytest.raises(CheckError, match="reduce_sum gives"):
+        check(program)
 
 
 def test_a_literal_or_constant_of_another_type_is_found():

@@ -52,16 +52,11 @@ def script(text: str) -> subprocess.CompletedProcess[str]:
     return run("-c", textwrap.dedent(head) + textwrap.dedent(text))
 
 
-def test_laws_hold_on_an_emulated_device():
+def test_laws_and_kernels_that_users_wrote_hold_on_an_emulated_device():
     law = "tests/laws/test_conformance.py::test_compiled_code_agrees_with_the_reference_in_every_dtype[{}-cuda:0]"
+    tests = *map(law.format, SAMPLE), "tests/extend/test_sources.py"
 
-    process = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", *map(law.format, SAMPLE))
-
-    assert process.returncode == 0, process.stdout[-4000:] + process.stderr[-4000:]
-
-
-def test_kernels_that_users_wrote_run_on_an_emulated_device():
-    process = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", "-k", "cuda:0", "tests/extend/test_sources.py")
+    process = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", "-k", "cuda:0", *tests)
 
     assert process.returncode == 0, process.stdout[-4000:] + process.stderr[-4000:]
 

@@ -104,6 +104,17 @@ def operands_in_place(program: KernelProgram, step: KernelStep) -> list[Value]:
     return [v for buffer, v in zip(kernel.inputs, step.operands, strict=True) if buffer.name in sources]
 
 
+def test_a_chain_of_changes_of_an_argument_may_be_longer_than_a_stack_of_calls():
+    def written(x, v):
+        for k in range(347):
+            x = lax.dynamic_update_slice(x, v[k : k + 1], (np.int32(3 * k),))
+        return x
+
+    plan = stages(program_of(written, f32(1049), f32(347)), WITH_DOT).plan
+
+    assert kinds(plan) == ["Copy", *["Launch"] * 347]
+
+
 def test_a_carry_is_changed_in_place_after_all_that_reads_it():
     def walk(x):
         return lax.fori_loop(1, 9, lambda i, x: x.at[i].set(rnp.tanh(x[i - 1] + x[i])), x)

@@ -46,6 +46,9 @@ class Local:
     name: str
     dtype: np.dtype
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # one name has one dtype
+
 
 @dataclass(frozen=True, slots=True)
 class Index:

@@ -211,10 +211,9 @@ class _Steps:
     def invoke(self, group: Group) -> Invoke:
         """The kernel of one group: a new one, or an equal one from before."""
         kernel_call = write_kernel(self.state, group, self.storage, self.target, self.reserved_names)
-        name = self.names.get(kernel_call.kernel)
         members = [self.state.roots[m] for m in group.members]
-        if name is None:
-            name = self.names[kernel_call.kernel] = f"{_base_name(members)}_{len(self.names)}"
+        # One look-up, because it hashes all of the kernel.
+        name = self.names.setdefault(kernel_call.kernel, f"{_base_name(members)}_{len(self.names)}")
         operands = _values(kernel_call.inputs, self.values)
         return Invoke(name, _values(kernel_call.outputs, self.values), operands, members[-1].equation.frame)
 

@@ -35,6 +35,8 @@ Request = tuple[Atom, Indices]
 class Kind(Enum):
     """How a root is computed."""
 
+    __hash__ = object.__hash__  # which is not Python code: sets of kinds are asked for every edge
+
     MAP = "map"
     REDUCE = "reduce"
     DOT = "dot"

@@ -24,15 +24,14 @@ from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
+from rune.lowering.kernelize.changes import Changes, changes_of
 from rune.lowering.kernelize.loop_reads import is_computed_where_read, loops_of
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.scores import Sink
 from rune.lowering.kernelize.tracing import same_elements
 from rune.lowering.kernelize.views import Indices, Views
 from rune.ops.branch import is_control
-from rune.ops.loop import put_row
 from rune.ops.memory import in_memory
-from rune.ops.windows import dynamic_update_slice
 from rune.records import dataclass
 
 FORCED = (Reduction, Contraction, Cumulative, Scatter)
@@ -69,7 +68,9 @@ def choose(program: Program, recomputed_values: frozenset[Var] = frozenset()) ->
     live = _live(program, outputs, definitions)
     equations = tuple(e for e in program.equations if any(v in live for v in e.results))
     loops = loops_of(equations)
-    forced_values = _limited(equations, _forced(equations, outputs, definitions, loops) - recomputed_values, loops)
+    changes = changes_of(equations, definitions)
+    forced_values = _forced(equations, outputs, definitions, loops, changes) - recomputed_values
+    forced_values = _limited(equations, forced_values, loops)
     uses: dict[Var, int] = {}
     for equation in equations:
         for operand in equation.operands:
@@ -83,7 +84,7 @@ def choose(program: Program, recomputed_values: frozenset[Var] = frozenset()) ->
         - _unpacked(equations, demands, recomputed_values)
     )
     values = _drop_needless(equations, forced_values, choices, readers)
-    in_place = frozenset(e.results[0] for e in equations if e.results and _changes_in_place(e, values, definitions))
+    in_place = changes.results(values, definitions)
     return Storage(values, equations, definitions, uses, in_place, outputs, recomputed_values)
 
 
@@ -102,7 +103,11 @@ def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, E
 
 
 def _forced(
-    equations: Sequence[Equation], outputs: Iterable[Atom], definitions: Mapping[Var, Equation], loops: Loops
+    equations: Sequence[Equation],
+    outputs: Iterable[Atom],
+    definitions: Mapping[Var, Equation],
+    loops: Loops,
+    changes: Changes,
 ) -> frozenset[Var]:
     values = {a for a in outputs if isinstance(a, Var) and a in definitions}
     for number, equation in enumerate(equations):
@@ -116,21 +121,21 @@ def _forced(
         elif isinstance(equation.primitive.lower, FORCED):
             values.update(equation.results)
             operand = equation.operands[0]
-            if _is_scatter_in_place(equation, definitions) and isinstance(operand, Var):
+            if equation in changes.scatters and isinstance(operand, Var):
                 values.update({operand} & definitions.keys())
     # A chain of window updates is stored step by step, so that each changes the array of the one
     # before in place; else the last one would compute every element through all of them.
     for equation in reversed(equations):
-        if _is_small_window(equation, definitions) and equation.results[0] in values:
+        if equation in changes.windows and equation.results[0] in values:
             operand = equation.operands[0]
             inner = definitions.get(operand) if isinstance(operand, Var) else None
-            if inner is not None and _is_small_window(inner, definitions):
+            if inner in changes.windows:
                 values.update(inner.results)
-    return frozenset(values | _read_before_changes(equations, values, definitions))
+    return frozenset(values | _read_before_changes(equations, values, definitions, changes))
 
 
 def _read_before_changes(
-    equations: Sequence[Equation], values: Container[Var], definitions: Mapping[Var, Equation]
+    equations: Sequence[Equation], values: Container[Var], definitions: Mapping[Var, Equation], in_place: Changes
 ) -> set[Var]:
     """Values that writes into an array compute from its contents before other changes in place.
 
@@ -141,7 +146,7 @@ def _read_before_changes(
     versions: dict[Var, set[Var]] = {}  # of each original, after changes
     early: set[Var] = set()
     for equation in equations:
-        if not _is_tiny_change(equation, definitions):
+        if not in_place.is_tiny(equation):
             continue
         array, *pending = equation.operands
         assert isinstance(array, Var)
@@ -158,17 +163,6 @@ def _read_before_changes(
         originals[equation.results[0]] = original
         changes.add(equation.results[0])
     return early
-
-
-def _is_tiny_change(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
-    if not _is_change(equation, definitions) or not isinstance(equation.operands[0], Var):
-        return False
-    lower, array = equation.primitive.lower, cost.count(equation.results[0].type.shape)
-    return _is_tiny_part(equation.operands[lower.updates if isinstance(lower, Scatter) else 1], array, 0)
-
-
-def _is_change(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
-    return _is_scatter_in_place(equation, definitions) or _is_small_window(equation, definitions)
 
 
 def _reads(value: Var, arrays: set[Var], values: Container[Var], definitions: Mapping[Var, Equation]) -> bool:
@@ -225,55 +219,6 @@ def _bases(equation: Equation, operands: Iterable[Var], definitions: Mapping[Var
         return list(operands)
     bases = (same_elements(a, definitions) for a in operands)
     return [a for a in bases if isinstance(a, Var)]
-
-
-def _is_scatter_in_place(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
-    """Whether a scatter writes a large array, or a tiny part of an argument."""
-    lower = equation.primitive.lower
-    if not isinstance(lower, Scatter):
-        return False
-    array, updates = cost.count(equation.results[0].type.shape), equation.operands[lower.updates]
-    is_tiny = _is_argument(equation.operands[0], definitions) and _is_tiny_part(updates, array, cost.SMALLEST_ARGUMENT)
-    return array >= cost.IN_PLACE or is_tiny
-
-
-def _changes_in_place(equation: Equation, stored_values: frozenset[Var], definitions: Mapping[Var, Equation]) -> bool:
-    """Whether the stored result of a scatter or window update is operand 0, changed in place."""
-    operand, result = equation.operands[0] if equation.operands else None, equation.results[0]
-    if result not in stored_values or not isinstance(operand, Var):
-        return False
-    if _is_scatter_in_place(equation, definitions):
-        return True
-    is_operand_stored = operand in stored_values or operand not in definitions
-    return is_operand_stored and _is_small_window(equation, definitions)
-
-
-def _is_small_window(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
-    # The row of a scan's results: however long a row is, the others are not to be copied.
-    if equation.primitive is put_row:
-        return True
-    if equation.primitive is not dynamic_update_slice:
-        return False
-    operand, window = equation.operands[:2]
-    array = cost.count(operand.type.shape)
-    if array < cost.IN_PLACE:
-        smallest = cost.SMALLEST_ARGUMENT if _is_argument(operand, definitions) else cost.SMALLEST_IN_PLACE
-        return _is_tiny_part(window, array, smallest)
-    return array >= cost.WINDOW_SHARE * cost.count(window.type.shape) > 0
-
-
-def _is_argument(operand: Atom, definitions: Mapping[Var, Equation]) -> bool:
-    """Whether an array is an argument, or one after changes in place."""
-    if not isinstance(operand, Var):
-        return False
-    change = definitions.get(operand)
-    if change is None:
-        return True
-    return _is_change(change, definitions) and _is_argument(change.operands[0], definitions)
-
-
-def _is_tiny_part(part: Atom, array: int, smallest: int) -> bool:
-    return array >= max(smallest, cost.TINY_SHARE * cost.count(part.type.shape)) and cost.count(part.type.shape) > 0
 
 
 # --- demand -----------------------------------------------------------------------------------

@@ -75,9 +75,11 @@ def _with_literals(piece: Piece, equation: Equation) -> Piece:
                 known[element.name] = min(max(value, ends[0]), ends[1])
     if not known:
         return piece
-    where = tuple(Bounds(*(substitute(x, known) for x in (b.index, b.low, b.high))) for b in piece.where)
-    elements = tuple(e for e in piece.elements if e.name not in known)
-    return Piece(piece.operand, tuple(substitute(i, known) for i in piece.indices), where, elements)
+    # An index is mostly an index of the conditions, too.
+    indices = {x: substitute(x, known) for x in {*piece.indices, *(b.index for b in piece.where)}}
+    where = tuple([Bounds(indices[b.index], substitute(b.low, known), substitute(b.high, known)) for b in piece.where])
+    elements = tuple([e for e in piece.elements if e.name not in known])
+    return Piece(piece.operand, tuple([indices[i] for i in piece.indices]), where, elements)
 
 
 def simplify(source: Source) -> Resolution:

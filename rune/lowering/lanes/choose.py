@@ -20,7 +20,7 @@ Not done:  scratch inside a vectorised loop, one copy for each lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from rune import dims
 from rune.dims import Size
@@ -97,16 +97,15 @@ def instructions(expr: Expr) -> float:
     return sum([ROWS[e.name].instructions if type(e) is Op else 1 for e in _distinct(expr)])
 
 
-def _distinct(expr: Expr) -> Iterable[Expr]:
-    # By identity: expressions share parts, which the renderer computes once.
-    parts: dict[int, Expr] = {}
-    pending = [expr]
-    while pending:
-        part = pending.pop()
-        if id(part) not in parts:
-            parts[id(part)] = part
-            pending += operands(part)
-    return parts.values()
+def _distinct(expr: Expr) -> Sequence[Expr]:
+    """The parts of an expression, each once: the renderer computes shared parts once."""
+    parts, visited = [expr], {id(expr)}
+    for part in parts:  # grows
+        for inner in operands(part):
+            if id(inner) not in visited:
+                visited.add(id(inner))
+                parts.append(inner)
+    return parts
 
 
 def _cost_in_lanes(loop: For, varying: frozenset[str], lanes: int) -> float:

@@ -15,7 +15,7 @@ Cost:      linear in the code times the depth of its expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
@@ -46,7 +46,7 @@ from rune.records import dataclass, replace
 class _Entry:
     """One value: how often it is used where it is available, and its local once it has one."""
 
-    uses: int = 0
+    uses: int = 1
     local: Local | None = None
 
 
@@ -70,10 +70,10 @@ def _is_worth(expr: Expr) -> bool:
     return type(expr) is Cast and isinstance(expr.arg, (Op, Load, Cast, Local))
 
 
-def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
-    """First walk: every value in the order of its first place, with the number of its uses."""
-    # The second walk meets the same values in the same order, so a list of entries is enough.
-    entries: list[_Entry] = []
+def _values(code: KernelCode, versions: Versions) -> list[_Entry]:
+    """First walk: the value at each place in order; those within a repeated value have no place."""
+    # The second walk comes to the same places in the same order, so a list is enough.
+    places: list[_Entry] = []
     table: _Table = {}
 
     def visit(expr: Expr) -> None:
@@ -83,11 +83,13 @@ def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
         entry = table.get(key)
         if entry is not None:  # the operands of a repeated value are not used again
             entry.uses += 1
+            places.append(entry)
             return
+        entry = _Entry()
+        places.append(entry)
         for inner in operands(expr):
             visit(inner)
-        entry = table[key] = _Entry(1)
-        entries.append(entry)
+        table[key] = entry
 
     def body(statements: Body) -> None:
         for stmt in statements:
@@ -100,18 +102,17 @@ def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
             versions.after(stmt)
 
     body(code.body)
-    return entries
+    return places
 
 
 @dataclass(slots=True)
 class _Sharer:
     """Second walk, over the same places: gives repeated values a local."""
 
-    versions: Versions
-    entries: Iterator[_Entry]
+    places: Iterator[_Entry]
+    changing: Container[str]
     used_names: set[str]
     symbols: dict[str, Dim]
-    table: _Table = field(default_factory=dict)
     replacements: dict[str, Local] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
 
@@ -123,13 +124,10 @@ class _Sharer:
             return self.replacements.get(expr.name, expr)
         if not _is_worth(expr):
             return self.parts(expr, front)
-        key = self.versions.key(expr)
-        if key in self.table:
-            local = self.table[key].local
-            assert local is not None
-            return local
+        entry = next(self.places)
+        if entry.local is not None:
+            return entry.local
         value = self.parts(expr, front)
-        entry = self.table[key] = next(self.entries)
         # A value read once gets no Let: renderers write it in place.
         if entry.uses == 1:
             return value
@@ -146,31 +144,28 @@ class _Sharer:
         statements: list[Stmt] = []
         for stmt in body:
             after = self.stmt(stmt, statements)
-            self.versions.before(stmt)
             if after is not None:
-                statements.append(map_bodies(after, self.inside))
-            self.versions.after(stmt)
+                statements.append(map_bodies(after, self.body))
         return tuple(statements)
-
-    def inside(self, body: Body) -> Body:
-        with _inside(self.table):
-            return self.body(body)
 
     def stmt(self, stmt: Stmt, front: list[Stmt]) -> Stmt | None:
         if not isinstance(stmt, Let):
             return map_parts(stmt, lambda e: self.expr(e, front), self.size)
-        key = self.versions.key(stmt.value)
-        if _is_worth(stmt.value) and key not in self.table:
-            value = self.parts(stmt.value, front)
-            self.table[key] = next(self.entries)
-            self.table[key].local = Local(stmt.name, value.dtype)
-            return stmt if value is stmt.value else replace(stmt, value=value)
-        value = self.expr(stmt.value, front)
+        value = self.let(stmt, front) if _is_worth(stmt.value) else self.expr(stmt.value, front)
         # A Let holds a Var's value at that point, and the Var may change before the Let is read.
-        if isinstance(value, Local) and value.name not in self.versions.numbers:
+        if isinstance(value, Local) and value.name not in self.changing:
             if self.rename(stmt.name, value):
                 return None
         return stmt if value is stmt.value else replace(stmt, value=value)
+
+    def let(self, let: Let, front: list[Stmt]) -> Expr:
+        """The value of a Let, whose local holds it from here on; or the earlier local of it."""
+        entry = next(self.places)
+        if entry.local is not None:
+            return entry.local
+        value = self.parts(let.value, front)
+        entry.local = Local(let.name, value.dtype)
+        return value
 
     def rename(self, name: str, to: Local) -> bool:
         """Let readers of `name` read `to`; False if their index symbols have different bounds."""
@@ -190,10 +185,10 @@ def eliminate_common(code: KernelCode) -> KernelCode:
     """The code with equal expressions computed once."""
     unique = unique_names(code)
     versions = versions_of(unique)
-    entries = _count(unique, versions)
-    if all(e.uses == 1 for e in entries) and not any(map(_renames, walk(unique.body))):
+    places = _values(unique, versions)
+    if all([e.uses == 1 for e in places]) and not any(map(_renames, walk(unique.body))):
         return unique
-    sharer = _Sharer(versions.from_start(), iter(entries), all_names(unique), symbols_used(unique))
+    sharer = _Sharer(iter(places), versions.numbers.keys(), all_names(unique), symbols_used(unique))
     body = sharer.body(unique.body)
     return code if body == code.body else replace(unique, body=body)
 

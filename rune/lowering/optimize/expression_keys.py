@@ -20,7 +20,7 @@ from rune.lowering.kernel.rewrite import (
     size_names,
     vars_changed,
 )
-from rune.records import dataclass, replace
+from rune.records import dataclass
 
 # An expression at one place in the code: its number, and how often what it reads has changed.
 Key = int | tuple[int, ...]
@@ -36,7 +36,7 @@ class Numbers:
 
     changing: frozenset[str]
     reads: list[tuple[str, ...]] = field(default_factory=list)
-    # By identity: every expression around an expression looks it up again, in both walks.
+    # By identity: every expression around an expression looks it up again.
     known: dict[int, tuple[Expr, int]] = field(default_factory=dict)
     # By the numbers of their parts: whole trees would be hashed and compared at every level.
     numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -69,7 +69,9 @@ def _without_operands(expr: Expr) -> tuple[object, ...]:
         return Op, expr.name, expr.dtype
     if type(expr) is Cast:
         return Cast, expr.dtype
-    return (Load, expr.buffer, expr.indices, expr.dtype) if type(expr) is Load else (expr,)
+    if type(expr) is Load:
+        return Load, expr.buffer, expr.indices, expr.dtype
+    return (Local, expr.name, expr.dtype) if type(expr) is Local else (expr,)
 
 
 @dataclass(slots=True)
@@ -81,10 +83,6 @@ class Versions:
     memory: frozenset[str]  # buffers that the kernel writes
     together: dict[str, frozenset[str]]  # aliases: a write to one is a write to all
     changes: dict[int, frozenset[str]]  # what each statement changes, by identity
-
-    def from_start(self) -> Versions:
-        """The state at the beginning of the code, for another walk over it."""
-        return replace(self, numbers=dict.fromkeys(self.numbers, 0))
 
     def key(self, expr: Expr) -> Key:
         """The key of an expression at this place."""

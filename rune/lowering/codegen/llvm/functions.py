@@ -33,9 +33,13 @@ _PLAIN = frozenset("add sub mul neg and or xor".split())
 
 
 def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
-    """The result, of `dtype`, of an operation on values of dtype `operand`; see llvm_scalar."""
-    if llvm_scalar.spells(name, operand):
-        result = llvm_scalar.operation(name, dtype, args, operand)
+    """The result, of `dtype`, of an operation on values of dtype `operand`.
+
+    For `select`, `operand` is that of the values.
+    """
+    spelling = llvm_scalar.spelling_of(name, operand)
+    if spelling is not None:
+        result = spelling(operand, *args)
     else:
         apply = _called if name in args[0].writer.out_of_line else _in_place
         is_wide = operand not in HALVES or OPERATIONS[name].of_bits

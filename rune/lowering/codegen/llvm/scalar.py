@@ -1,12 +1,13 @@
 """The scalar operations of kernel expressions as LLVM IR, on scalars and on vectors alike.
 
-`operation` and `convert` take register values (types.py) and follow SCALAR_MEANING to the
+`spelling_of` and `convert` take register values (types.py) and follow SCALAR_MEANING to the
 letter: integers wrap, float to integer saturates. Divisions and shifts are those that LLVM has;
 scalar/integers.py keeps them from what traps or is undefined. No fast-math flag is set.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,7 +15,6 @@ from functools import partial
 import numpy as np
 
 from rune import dtypes
-from rune.errors import CompileError
 from rune.lowering.codegen.llvm.ir.names import with_scalar
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.codegen.llvm.ir.types import register_type, round_to, stored_bits, value_of_bits
@@ -23,25 +23,19 @@ from rune.lowering.scalar.table import COMPARISONS
 Spelling = Callable[..., Value]  # of the dtype of the operands, and these
 
 
-def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
-    """The result, of `dtype`, of an operation on values of dtype `operand`, not yet rounded to it.
+@functools.cache
+def spelling_of(name: str, operand: np.dtype) -> Spelling | None:
+    """How an operation on values of this dtype is written; None for one that is a function.
 
-    For `select`, `operand` is that of the values.
-    Errors: CompileError for an operation that the cpu cannot do on this dtype.
+    It takes the dtype of the operands (of `select`: of the values), and these; its result is not
+    yet rounded to its dtype.
     """
     if name == "select":
-        return args[0].writer.select(*args)
+        return lambda dtype, condition, a, b: condition.writer.select(condition, a, b)
     if name in COMPARISONS:
-        return args[0].compare(_predicate(name, operand), args[1])
-    spelling = _spellings(operand).get(name)
-    if spelling is None:
-        raise CompileError(f"llvm: cannot render {name} of {dtypes.short(operand)} (no such operation)")
-    return spelling(operand, *args)
-
-
-def spells(name: str, operand: np.dtype) -> bool:
-    """Whether `operation` has it; all else is a function."""
-    return name in _spellings(operand) or name in COMPARISONS or name == "select"
+        predicate = _predicate(name, operand)
+        return lambda dtype, a, b: a.compare(predicate, b)
+    return _spellings(operand).get(name)
 
 
 def _predicate(name: str, dtype: np.dtype) -> str:

@@ -21,7 +21,7 @@ from rune.lowering.codegen.llvm.ir.memory import Alive, Memory, Slot
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.llvm.ir.types import constant, from_memory
 from rune.lowering.codegen.walk import ExpressionWalk
-from rune.lowering.kernel.expr import Const, Expr, Load, Op
+from rune.lowering.kernel.expr import Const, Expr, Load, Local, Op
 from rune.lowering.kernel.rewrite import mentions
 from rune.lowering.lanes.choose import step_of
 from rune.records import dataclass, replace
@@ -103,6 +103,8 @@ class Values(ExpressionWalk[Value]):
         return self.expr(expr)
 
     def expr(self, expr: Expr) -> Value:
+        if type(expr) is Local and expr.name in self.env.locals:
+            return self.env.locals[expr.name]
         value = self.known.get(id(expr))
         if value is None:
             value = self.known[id(expr)] = ExpressionWalk.expr(self, expr)
@@ -125,11 +127,11 @@ class Values(ExpressionWalk[Value]):
         return llvm_scalar.integer_part(self.expr(arg), target)
 
     def op(self, op: Op) -> Value:
-        values = tuple([self.expr(a) for a in op.args])
+        values = [self.expr(a) for a in op.args]
         # As vectors if one of them is.
         if self.env.lanes is not None and any([v.lanes for v in values]):
-            values = tuple([self.writer.splat(v, self.env.count) for v in values])
-        return llvm_functions.operation(op.name, op.dtype, values, op.args[-1].dtype)
+            values = [self.writer.splat(v, self.env.count) for v in values]
+        return llvm_functions.operation(op.name, op.dtype, tuple(values), op.args[-1].dtype)
 
     def index(self, dim: Size) -> Value:
         """An index expression as a value, by lane where it varies."""
