@@ -74,7 +74,7 @@ def _combined(fn: Callable[..., object], treedef: tree.TreeDef, a: Leaves, b: Le
     return values
 
 
-def _nesting(treedef: tree.TreeDef) -> Any:
+def _nesting(treedef: tree.TreeDef) -> object:
     """The structure without the types of its containers; a dict has its keys.
 
     Returning a plain tuple for a namedtuple is common; their leaves have the same places.
