@@ -211,6 +211,18 @@ def test_register_dataclass_decorates_and_reads_static_fields():
     assert tree.map(lambda x: 2 * x, Optimizer(0.1, "adam")) == Optimizer(0.2, "adam")
 
 
+def test_a_dataclass_without_fields_is_a_node_without_children():
+    @tree.register_dataclass
+    @dataclass(frozen=True)
+    class Defaults:
+        pass
+
+    assert tree.leaves((Defaults(), 3)) == [3]
+    assert tree.map(str, (Defaults(), 3)) == (Defaults(), "3")
+    with pytest.raises(ValueError, match=r"unknown \['c'\]"):
+        tree.register_dataclass(Defaults, data_fields=["c"], meta_fields=[])
+
+
 def test_register_dataclass_names_missing_and_unknown_fields():
     @dataclass
     class Pair:

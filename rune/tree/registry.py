@@ -374,16 +374,16 @@ def register_dataclass(
 def _data_and_meta(
     cls: type, data: Sequence[str] | None, meta: Sequence[str] | None, drop: set[str]
 ) -> tuple[Sequence[str], Sequence[str]]:
-    fields: Any = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-    init_fields = [f for f in fields if f.init]
-    if data is None and meta is None and fields:
+    is_dataclass = dataclasses.is_dataclass(cls)
+    init_fields = [f for f in dataclasses.fields(cls) if f.init] if is_dataclass else []
+    if data is None and meta is None and is_dataclass:
         meta = [f.name for f in init_fields if f.metadata.get("static")]
         data = [f.name for f in init_fields if f.name not in meta and f.name not in drop]
     if data is None or meta is None:
         specifics = "data_fields and meta_fields go together, and only a dataclass has defaults"
         raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
     init_names, names = {f.name for f in init_fields} - drop, {*data, *meta}
-    if fields and init_names != names:
+    if is_dataclass and init_names != names:
         specifics = f"missing {sorted(init_names - names)}, unknown {sorted(names - init_names)}"
         raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
     return tuple(data), tuple(meta)

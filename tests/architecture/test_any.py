@@ -48,7 +48,7 @@ BUDGETS: dict[str, int] = {
     "rune.sparse": 28,
     "rune.tracebacks": 3,
     "rune.transforms": 210,
-    "rune.tree": 63,
+    "rune.tree": 62,
     "rune.tree_files": 2,
     "rune.tree_util": 4,
     "rune.typing": 1,

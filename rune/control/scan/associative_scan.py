@@ -36,7 +36,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: T, reverse: bool = Fa
 
     Shapes: each leaf [*A, N, *B], with N slices along `axis` -> the same.
     Types:  those of `elems`; `fn` may not return wider ones.
-    Errors: AxisError if sizes along `axis` differ; TransformError if `fn` returns another tree;
+    Errors: AxisError if sizes along `axis` differ; TransformError if `fn` returns another tree
+            (a tuple stands for a namedtuple, or any container with as many parts);
             ArgumentError if the size is symbolic.
     Source: Blelloch, Prefix Sums and Their Applications (1990).
 
@@ -63,15 +64,25 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: T, reverse: bool = Fa
 def _combined(fn: Callable[..., object], treedef: tree.TreeDef, a: Leaves, b: Leaves) -> list[Value]:
     """The leaves of fn(a, b). Errors: TransformError for another tree, or other shapes."""
     out_leaves, out_tree = tree.flatten(fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b)))
-    if out_tree != treedef:
+    if out_tree != treedef and _nesting(out_tree) != _nesting(treedef):
         raise TransformError(
             "associative_scan: cannot combine elements into another structure "
             f"({structure_text(treedef)} goes in, {structure_text(out_tree)} comes out)",
-            hint="return the same containers and keys as the elements",
+            hint="return the same nesting and keys as the elements",
         )
     values = array_leaves("associative_scan", out_leaves, out_tree)
     _check_slices(a, values, treedef)
     return values
+
+
+def _nesting(treedef: tree.TreeDef) -> object:
+    """The structure without the types of its containers; a dict has its keys.
+
+    Returning a plain tuple for a namedtuple is common; their leaves have the same places.
+    """
+    return treedef.walk(
+        lambda children, data: (children, data if isinstance(data, list) else None), None, [0] * treedef.num_leaves
+    )
 
 
 def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: tree.TreeDef) -> None:

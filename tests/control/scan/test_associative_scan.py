@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +15,15 @@ from rune import dims, dtypes
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, AxisError, TransformError
 from tests.support.close import near, same
+
+_ONES = rnp.ones(5)
+
+
+class Span(NamedTuple):
+    """The least and the greatest of some numbers."""
+
+    low: Any
+    high: Any
 
 
 @given(st.integers(0, 17), st.integers(-2, 1), st.booleans())
@@ -79,11 +88,26 @@ def test_the_function_is_applied_logarithmically_often():
         (AxisError, r"5 slices of elems\[0\] with 4 of elems\[1\]", (lambda a, b: a, (rnp.ones(5), rnp.ones(4)))),
         (TransformError, "cannot transform int", (3, rnp.ones(5))),
         (TransformError, "another structure", (lambda a, b: (a, b), rnp.ones(5))),
+        (TransformError, "another structure", (lambda a, b: {"y": a["x"]}, {"x": rnp.ones(5)})),
+        (TransformError, "another structure", (lambda a, b: ((a[0], a[1][0]), a[1][1]), (_ONES, (_ONES, _ONES)))),
     ],
 )
 def test_meaningless_arguments_are_refused(error: Any, message: str, args: Any):
     with pytest.raises(error, match=message):
         rune.associative_scan(*args)
+
+
+@pytest.mark.parametrize("result", [tuple, list])
+def test_a_plain_container_stands_for_that_of_the_elements(result: Any):
+    x = Span(rnp.arange(7), rnp.arange(7)[::-1])
+
+    low, high = spans = rune.associative_scan(
+        lambda a, b: result((rnp.minimum(a.low, b.low), rnp.maximum(a.high, b.high))), x
+    )
+
+    assert type(spans) is Span
+    same(np.zeros(7, np.int32), low)
+    same(np.full(7, 6, np.int32), high)
 
 
 def test_a_symbolic_size_points_to_scan():
