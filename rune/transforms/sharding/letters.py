@@ -20,6 +20,7 @@ from rune.core.lower import (
     Contraction,
     Convert,
     Cumulative,
+    Exchange,
     Library,
     Parts,
     Piece,
@@ -113,6 +114,8 @@ def letters_beside_indices(primitive: Primitive, types: Sequence[ArrayType], par
             return _written(lower, types, params)
         case Library():
             return _library(primitive, lower, types, params)
+        case Exchange():
+            return _between_devices(types, params)
     return None
 
 
@@ -127,6 +130,20 @@ def _library(primitive: Primitive, lower: Library, types: Sequence[ArrayType], p
 
     operands = tuple(letters(type, number == lower.columns) for number, type in enumerate(types))
     return Letters(operands, tuple(letters(type, lower.columns is not None) for type in results))
+
+
+def _between_devices(types: Sequence[ArrayType], params: Params) -> Letters:
+    """A collective along another mesh axis: the axes that it splits or joins stay as they are."""
+    operand: list[Letter] = [*range(sum(t.ndim for t in types))]
+    result = [*operand]
+    for name in ("scatter_axis", "split_axis"):
+        if name in params:
+            operand[params[name]] = None
+            del result[params[name]]
+    for name in ("axis", "concat_axis"):
+        if name in params:
+            result.insert(params[name], None)
+    return Letters((tuple(operand),) * len(types), (tuple(result),))
 
 
 def _position(rule: Rule, result: ArrayType, params: Params) -> Letters:
