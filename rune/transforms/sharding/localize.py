@@ -409,6 +409,21 @@ def input_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
     return tuple(next(iter(s)) if len(s) == 1 else None for s in shardings.values())
 
 
+@per_program
+def output_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
+    """For each output the sharding by which the program lays it out; None where it says none."""
+    makers = {v: e for e in program.equations for v in e.results}
+    return tuple(_sharding_by(makers[a], a) if isinstance(a, Var) and a in makers else None for a in program.outputs)
+
+
+def _sharding_by(equation: Equation, result: Var) -> NamedSharding | None:
+    if equation.primitive is sharding_constraint:
+        sharding: NamedSharding = equation.params["sharding"]
+        return sharding.update(spec=sharding.spec.settled())
+    program = called_once(equation.primitive, equation.operands, equation.params)
+    return None if program is None else output_shardings(program)[equation.results.index(result)]
+
+
 def _operand_specs(equation: Equation) -> Specs:
     if body_of(equation.primitive, equation.operands, equation.params) is not None:
         return equation.params["in_specs"]
