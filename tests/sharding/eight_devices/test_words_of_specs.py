@@ -14,6 +14,7 @@ import pytest
 import rune
 from rune import lax
 from rune import numpy as rnp
+from rune.errors import ShapeError
 from rune.sharding import NamedSharding, P, make_mesh
 
 
@@ -94,6 +95,21 @@ def test_lanes_come_before_the_spec_that_was_asked_for():
     f = rune.jit(lambda x: x * 1, out_shardings=sharding(P("a")))
 
     assert rune.vmap(f)(laid(P("a", None))).sharding.spec == P(None, "a")
+
+
+@pytest.mark.parametrize("spec", [P("a", None), P(None, "a"), P(None, None)], ids=repr)
+def test_a_spec_of_more_axes_than_a_traced_array_has_is_refused_as_for_any_other(spec: P):
+    longer = sharding(spec)
+    ways: list[Callable[[Any], Any]] = [
+        lambda x: lax.with_sharding_constraint(x * 2, longer),
+        lambda x: rune.device_put(x * 2, longer),
+        rune.jit(lambda x: x * 2, out_shardings=longer),
+    ]
+
+    for way in ways:
+        for compiled in (rune.jit(way), way, rune.grad(lambda x, way=way: way(x).sum())):
+            with pytest.raises(ShapeError, match=r"cannot cut f32\[8\].* as P\(.*\) says \(2 axes required\)"):
+                compiled(rnp.arange(8.0))
 
 
 # --- stages of compilation ----------------------------------------------------------------------
