@@ -158,8 +158,8 @@ def _bytes_sent(
     letters: Letters, cuts: Cuts, operands: Sequence[Operand], results: Sequence[ArrayType], region: Region
 ) -> float:
     """The bytes that a device sends to run an operation split in this way."""
-    moved = zip(operands, operand_layouts(letters, cuts), strict=True)
-    total = sum(x.often * bytes_between(x.type, x.layout, layout, region) for x, layout in moved)
+    sides = zip(operands, operand_layouts(letters, cuts), strict=True)
+    total = sum(x.often * bytes_between(x.type, x.layout, layout, region) for x, layout in sides)
     return total + _bytes_of_sums(letters, cuts, results, region)
 
 

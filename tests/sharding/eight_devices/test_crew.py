@@ -89,15 +89,24 @@ def test_extremes_and_sums_of_zeros_infinities_and_nan_agree_with_numpy(kind: st
     np.testing.assert_array_equal(np.signbit(result)[:, [0, 3]], np.signbit(expected)[:, [0, 3]])
 
 
-@pytest.mark.parametrize("dtype", ["i4", "u4", "i1", "u1", "?"])
-def test_extremes_of_integers_and_truths_agree_with_numpy(dtype: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(CollectiveCall, "among", refuse)
-    low, high = (0, 1) if dtype == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    x = DRAW.integers(low, high, size=(8, 300), dtype=dtype, endpoint=True)
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i1", "u1"])
+def test_extremes_of_integers_agree_with_numpy(dtype: str):
+    info = np.iinfo(dtype)
+    x = DRAW.integers(info.min, info.max, size=(8, 300), dtype=dtype, endpoint=True)
 
     for kind, combine in (("pmax", np.maximum), ("pmin", np.minimum)):
         result = on_devices(functools.partial(getattr(lax, kind), axis_name="a"))(x)
         np.testing.assert_array_equal(result, np.broadcast_to(in_tree(combine, x), x.shape))
+
+
+def test_truths_along_a_split_axis_are_united_without_python(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CollectiveCall, "among", refuse)
+    x = DRAW.normal(size=(24, 131)).astype("f")
+    split = rune.device_put(x, rune.NamedSharding(make_mesh((8,), ("a",)), P("a")))
+
+    some, every = rune.jit(lambda x: ((x > 2).any(0), (x < 2).all(0)))(split)
+    np.testing.assert_array_equal(some, (x > 2).any(0))
+    np.testing.assert_array_equal(every, (x < 2).all(0))
 
 
 @pytest.mark.parametrize("length", [7, ALONE_BYTES // 4])
