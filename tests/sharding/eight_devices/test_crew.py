@@ -265,7 +265,8 @@ def test_a_forked_child_runs_programs_on_new_threads():
     assert process.exitcode == 0
 
 
-def test_a_crew_of_one_plan_compiles_it_once_with_effort(monkeypatch):
+@pytest.mark.parametrize(("length", "count"), [(1, 1), (40_001, 3)], ids=["in turn", "by a crew"])
+def test_a_crew_of_one_plan_compiles_it_once_with_effort(monkeypatch: pytest.MonkeyPatch, length: int, count: int):
     compile_module, names = compiler.compile_module, []
     monkeypatch.setattr(
         compiler, "compile_module", lambda name, *args: names.append(name) or compile_module(name, *args)
@@ -274,11 +275,11 @@ def test_a_crew_of_one_plan_compiles_it_once_with_effort(monkeypatch):
     def alone(v: Any) -> Any:
         return rnp.tanh(v) * 5
 
-    on_devices(alone)(DRAW.normal(size=8))
+    on_devices(alone)(DRAW.normal(size=8 * length))
 
-    # As a draft and with effort, then the checks of its arguments.
+    # As a draft; for a crew also with effort, and then the checks of its arguments.
     modules = [name for name in names if "alone" in name]
-    assert modules == ["shard_map_alone", "shard_map_alone", "shard_map_alone.prepare"]
+    assert modules == ["shard_map_alone", "shard_map_alone", "shard_map_alone.prepare"][:count]
 
 
 _INTERRUPTED = """

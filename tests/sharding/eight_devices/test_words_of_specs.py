@@ -122,7 +122,7 @@ def test_a_compiled_function_says_how_its_arguments_and_results_are_split(option
     f = rune.jit(lambda x: (x * 2, x.sum()), in_shardings=in_shardings)
     described = {"described": rune.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows), "in_shardings": x}
 
-    compiled = f.lower(described.get(option, rune.device_put(x, rows))).compile()
+    compiled: Any = f.lower(described.get(option, rune.device_put(x, rows))).compile()
     assert compiled.input_shardings == ((rows,), {})
     assert compiled.output_shardings == (rows, sharding(P()))
     assert [r.sharding for r in compiled(x)] == [*compiled.output_shardings]
