@@ -185,12 +185,15 @@ class Library:
              host, with a warning for other devices
     borrows: whether the routine stores none of its arguments, so that they need not be copies
     sources: kernels for devices that compile their language, preferred there
+    columns: the number of the operand whose last axis is the last one of each result, along which
+             the routine treats each index independently, too; None without such an operand
     """
 
     shared: Rule
     pays: Rule = always
     borrows: bool = True
     sources: tuple[KernelSource, ...] = ()
+    columns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from rune.transforms.arguments import (
     value_leaves,
 )
 from rune.transforms.effect_boundaries import recorder
+from rune.transforms.sharding.localize import output_shardings
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -129,9 +130,9 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{sharding}{weak})"
 
 
-def abstract(type: ArrayType) -> ShapeDtypeStruct:
+def abstract(type: ArrayType, sharding: Sharding | None = None) -> ShapeDtypeStruct:
     """The struct equivalent to a type."""
-    return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak)
+    return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak, sharding=sharding)
 
 
 def described(x: object) -> ArrayType | None:
@@ -170,7 +171,8 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
 
     Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
     any other object with a shape and a dtype; so are results. In place of a reference the function
-    gets a new one, so the caller's reference is not written.
+    gets a new one, so the caller's reference is not written. A result that the function lays out,
+    as by `out_shardings` of jit, has that sharding.
     Errors: TransformError if an argument is not a function; otherwise those of the function.
 
     >>> import rune, rune.numpy as rnp
@@ -194,7 +196,7 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     closure = stage(flat, types, function_name(function))
     out_tree, struct_types = results[-1]
     out_types = [traced_type if t is None else t for traced_type, t in zip(closure.program.output_types, struct_types)]
-    return tree.unflatten(out_tree, map(abstract, out_types))
+    return tree.unflatten(out_tree, map(abstract, out_types, output_shardings(closure.program)))
 
 
 def typeof(x: object) -> ArrayType:

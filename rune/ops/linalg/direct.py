@@ -115,7 +115,7 @@ matrix_solve: Primitive = Primitive(
     jvp_equation=_solve_jvp,
     transpose=_solve_transpose,
     linear_in=((1,),),
-    lower=Library(lanes_of_matrices, _pays),
+    lower=Library(lanes_of_matrices, _pays, columns=1),
     expand=_solve_expand,
 )
 

@@ -166,6 +166,6 @@ linear_solve: Primitive = Primitive(
     linear_in=((3,),),
     solves=True,
     batch=batch_leading(lambda: linear_solve),
-    lower=Library(lanes_of_matrices, lambda *types, transposed: False),
+    lower=Library(lanes_of_matrices, lambda *types, transposed: False, columns=3),
     expand=_expand,
 )

@@ -258,7 +258,7 @@ triangular_solve: Primitive = Primitive(
     linear_in=((1,),),
     solves=True,
     batch=batch_leading(lambda: triangular_solve),
-    lower=Library(lanes_of_matrices, lambda *types, **params: False),
+    lower=Library(lanes_of_matrices, lambda *types, **params: False, columns=1),
     expand=_expand,
     jax_names=TRIANGULAR_NAMES,
     jax_form=triangular_form(lambda: triangular_solve),

@@ -204,6 +204,6 @@ tridiagonal_solve: Primitive = Primitive(
     linear_in=((3,),),
     solves=True,
     batch=batch_leading(lambda: tridiagonal_solve),
-    lower=Library(lanes_of_matrices, lambda *types: False),
+    lower=Library(lanes_of_matrices, lambda *types: False, columns=3),
     expand=_expand,
 )

@@ -118,6 +118,6 @@ search_sorted: Primitive = Primitive(
     _reference,
     (ZERO, ZERO),
     batch=_batch,
-    lower=Library(lanes_of_rows, lambda *types, **params: False),
+    lower=Library(lanes_of_rows, lambda *types, **params: False, columns=1),
     expand=_expand,
 )

@@ -233,6 +233,8 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
 def constrained(value: Value, sharding: NamedSharding) -> Value:
     """A traced value laid out by a sharding, whose spec need not name axes that are whole."""
     spec, ndim = sharding.spec, type_of(value).ndim
+    if len(spec) > ndim:
+        sharding.shard_shape(type_of(value).shape)  # refuses names of axes that the array lacks
     shortest_spec = spec if any(map(spec.is_open, range(ndim))) else spec_of(layout_of(spec, ndim))
     return sharding_constraint(value, sharding=NamedSharding(sharding.mesh, shortest_spec))
 

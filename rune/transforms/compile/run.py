@@ -122,7 +122,11 @@ class OnMesh(NamedTuple):
 
 def on_mesh(program: Program, args: Sequence[Value]) -> OnMesh | None:
     """The run of the program by the devices of a mesh, for these arguments; None without a mesh."""
-    places = tuple(a.place if type(a) is Array else CPU for a in args)
+    return on_mesh_of(program, tuple(a.place if type(a) is Array else CPU for a in args))
+
+
+def on_mesh_of(program: Program, places: tuple[Place, ...]) -> OnMesh | None:
+    """The same for arguments at these places."""
     if not meshes_within(program) and not any(isinstance(p.device, Spread) for p in places):
         return None
     return _for_places(program, places)

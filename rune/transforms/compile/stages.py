@@ -10,11 +10,11 @@ on several devices is lowered in parts, which `rune.explain` shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from rune import dims, tree
-from rune.array import committed_to, default_place, on
+from rune.array import CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device
 from rune.core.interpreter import Tracer
 from rune.core.program import OpenProgram, Program
@@ -25,20 +25,26 @@ from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
 from rune.ops.arithmetic import convert
 from rune.records import dataclass
-from rune.sharding.shardings import SingleDeviceSharding
+from rune.sharding.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from rune.transforms.arguments import value_leaves
 from rune.transforms.compile.executables import Schedules, compiled, device_for, lowered_by
-from rune.transforms.compile.run import needs_stages
+from rune.transforms.compile.placement import array_of, place_of
+from rune.transforms.compile.run import OnMesh, needs_stages, on_mesh_of
 from rune.transforms.compile.static_arguments import Marked, Statics, with_statics
 from rune.transforms.compile.trace_cache import Traced as Trace
-from rune.transforms.eval_shape import abstract, leaf_types, typeof
+from rune.transforms.eval_shape import ShapeDtypeStruct, abstract, leaf_types, typeof
 from rune.transforms.references import Ref
+from rune.transforms.sharding.blocks import Specs
+from rune.transforms.sharding.localize import output_shardings
+from rune.transforms.sharding.moves import put_at
 from rune.transforms.tree_difference import mismatch
 
 if TYPE_CHECKING:
     from rune.backends.shared.protocol import Executable
     from rune.lowering.explain import Costs
     from rune.lowering.explain import Lowered as Lowering
+
+Places = tuple[Place | None, ...]
 
 
 # A protocol, since jit.py, which has the class, imports this module.
@@ -100,6 +106,7 @@ class Stage:
     """The data and properties that all stages share.
 
     in_tree:  of (args, kwargs), without static arguments; types: those of its leaves
+    places:   of arguments that are committed, or described with a sharding; None for others
     out_tree: of the result; the last values of references follow it among the outputs
     """
 
@@ -107,6 +114,7 @@ class Stage:
     trace: Trace
     in_tree: tree.TreeDef
     types: tuple[ArrayType, ...]
+    places: Places
     statics: Statics
     out_tree: tree.TreeDef
 
@@ -121,6 +129,11 @@ class Stage:
         return tree.unflatten(self.in_tree, self.types)
 
     @property
+    def _parts(self) -> tuple[Called, Trace, tree.TreeDef, tuple[ArrayType, ...], Places, Statics, tree.TreeDef]:
+        """What all stages share."""
+        return self.jitted, self.trace, self.in_tree, self.types, self.places, self.statics, self.out_tree
+
+    @property
     def out_types(self) -> Sequence[ArrayType]:
         """The types of the leaves of the result."""
         return self.trace.out_types[: self.out_tree.num_leaves]
@@ -133,7 +146,7 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """The result as a tree of ShapeDtypeStructs."""
-        return tree.unflatten(self.out_tree, map(abstract, self.out_types))
+        return tree.unflatten(self.out_tree, map(abstract, self.out_types, output_shardings(self.trace.program)))
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -186,31 +199,37 @@ class Traced(Stage):
         # A program in parts has no single lowering: each part is lowered when it runs.
         if not needs_stages(program):
             lowering = lowered_by(program, where, self.trace.donations, self.jitted.schedules)
-        return Lowered(self.jitted, self.trace, self.in_tree, self.types, self.statics, self.out_tree, where, lowering)
+        return Lowered(*self._parts, where, lowering)
 
 
 def trace(jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Traced:
     """A function traced for arguments like these, which are not references."""
-    in_tree, types, statics = _kinds(jitted, args, kwargs)
+    in_tree, types, places, statics = _kinds(jitted, args, kwargs)
     entry = jitted.fitting(types, in_tree, statics)[0]
-    return Traced(jitted, entry, in_tree, types, statics, entry.out_tree)
+    return Traced(jitted, entry, in_tree, types, places, statics, entry.out_tree)
 
 
 def of_trace(
     jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object], trace: Trace, out_tree: tree.TreeDef
 ) -> Traced:
     """A function of these arguments whose trace was made in another way."""
-    in_tree, types, statics = _kinds(jitted, args, kwargs)
-    return Traced(jitted, trace, in_tree, types, statics, out_tree)
+    in_tree, types, places, statics = _kinds(jitted, args, kwargs)
+    return Traced(jitted, trace, in_tree, types, places, statics, out_tree)
 
 
 def _kinds(
     jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]
-) -> tuple[tree.TreeDef, tuple[ArrayType, ...], Statics]:
+) -> tuple[tree.TreeDef, tuple[ArrayType, ...], Places, Statics]:
     dynamic, statics = jitted.marks.split(args, kwargs)
-    # Only types count, so arguments may be ShapeDtypeStructs.
+    # Only types and places count, so arguments may be ShapeDtypeStructs.
     leaves, in_tree = tree.flatten(dynamic)
-    return in_tree, tuple(leaf_types("jit", leaves, in_tree)), statics
+    return in_tree, tuple(leaf_types("jit", leaves, in_tree)), tuple(map(_place, leaves)), statics
+
+
+def _place(leaf: object) -> Place | None:
+    if isinstance(leaf, ShapeDtypeStruct) and leaf.sharding is not None:
+        return place_of(leaf.sharding)
+    return leaf.place if type(leaf) is Array and leaf.committed else None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -231,8 +250,7 @@ class Lowered(Stage):
         # A program in parts has no code of its own: its parts are compiled when they run.
         if self.lowering is not None:
             executable = compiled(self.trace.program, self.device, self.trace.donations, self.jitted.schedules)
-        stage = (self.jitted, self.trace, self.in_tree, self.types, self.statics, self.out_tree)
-        return Compiled(*stage, self.device, self.lowering, executable)
+        return Compiled(*self._parts, self.device, self.lowering, executable)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as it is compiled, after all simplification.
@@ -317,6 +335,10 @@ class Compiled(Lowered):
                 hint="transform the jitted function instead",
             )
         types = self._checked_types(leaves, treedef)
+        # Free arguments go to where described ones were.
+        if any(self.places):
+            leaves = [*map(_following, leaves, self.places)]
+            args, kwargs = tree.unflatten(treedef, leaves)
         # Of the right types, arguments lead the jitted function to the same trace and this code.
         # Weakness, in which they may differ, would lead it to another one.
         if [t.weak for t in types] != [t.weak for t in self.types]:
@@ -366,20 +388,36 @@ class Compiled(Lowered):
     @property
     def input_shardings(self) -> tuple[object, object]:
         """Where the arguments are, as (args, kwargs). Errors: as memory_analysis."""
-        return tree.unflatten(self.in_tree, [self._sharding("input_shardings")] * len(self.types))
+        captures = len(self.trace.captured)
+        places = self._shardings("input_shardings", len(self.types), lambda run: run.in_specs[captures:])
+        return tree.unflatten(self.in_tree, places)
 
     @property
     def output_shardings(self) -> object:
         """Where the results are, as their tree. Errors: as memory_analysis."""
-        return tree.unflatten(self.out_tree, [self._sharding("output_shardings")] * len(self.out_types))
+        results = len(self.out_types)
+        places = self._shardings("output_shardings", results, lambda run: run.out_specs[:results])
+        return tree.unflatten(self.out_tree, places)
 
-    def _sharding(self, operation: str) -> SingleDeviceSharding:
+    def _shardings(self, operation: str, count: int, specs: Callable[[OnMesh], Specs]) -> list[Sharding]:
+        """The shardings by the specs of a run on a mesh; without a mesh, that of the one device."""
+        captures = (x.place if type(x) is Array else CPU for x in self.trace.captured)
+        on_devices = on_mesh_of(self.trace.program, (*captures, *(place or CPU for place in self.places)))
+        if on_devices is not None:
+            return [NamedSharding(on_devices.mesh, spec) for spec in specs(on_devices)]
         self._costs(operation)  # refuses programs on several devices
-        return SingleDeviceSharding(self.device)
+        return [SingleDeviceSharding(self.device)] * count
 
     def runtime_executable(self) -> Executable | None:
         """The executable of rune's backend; None for a program that runs in parts."""
         return self.executable
+
+
+def _following(value: Value, place: Place | None) -> Value:
+    """The value, at a place unless it is committed to one."""
+    if place is None or isinstance(value, Ref) or (type(value) is Array and value.committed):
+        return value
+    return put_at(array_of(value), place)
 
 
 def _of_type(value: Value, actual: ArrayType, expected_type: ArrayType) -> Value:

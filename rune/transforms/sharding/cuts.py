@@ -44,7 +44,7 @@ def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[Arr
     Of equal choices, that of the operand that is split most.
     """
     candidates = _candidates(letters, [x.layout for x in operands], region)
-    turned = _turned(letters, operands, region)
+    turned = _turned(letters, operands, candidates, region)
     if len(candidates) == 1 and not turned:
         return candidates[0]
     work_letters = {letter for axes in letters.results for letter in axes}
@@ -55,34 +55,57 @@ def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[Arr
         names = {name for letter, names in cuts.items() if letter in work_letters for name in names}
         return -region.size([*names]), _bytes_sent(letters, cuts, operands, results, region)
 
-    best = min(candidates, key=cost)
-    best_work, least = cost(best)
-    for cuts in turned if least else ():
+    first = best = min(candidates, key=cost)
+    (first_work, first_sent), sums = cost(first), _bytes_of_sums(letters, first, results, region)
+    best_work, least = first_work, first_sent
+    for cuts in turned if first_sent else ():
         work, sent = cost(cuts)
-        # Readers may want the result as it is now split, or whole if it is now whole.
-        sent += _bytes_of_results(letters, cuts, best, results, region)
-        if work < best_work or (work == best_work and 2 * sent <= least):
-            best, best_work, least = cuts, work, sent
+        # Readers may want the result as it is now split. Of a sum they may want everything, or
+        # parts, which are half of its bytes, and to which a turned result is exchanged.
+        back = _bytes_of_results(letters, cuts, first, results, region)
+        is_less = 2 * (sent + back / (-work if sums else 1)) <= first_sent - sums / 2 and sent + back < least
+        # Devices add up in order not to have all of an operand, such as a weight.
+        is_gathering = sums and _gathers(letters, cuts, operands, region)
+        if work < best_work or (work == best_work and is_less and not is_gathering):
+            best, best_work, least = cuts, work, sent + back
     return best
 
 
-def _turned(letters: Letters, operands: Sequence[Operand], region: Region) -> list[Cuts]:
+def _turned(letters: Letters, operands: Sequence[Operand], candidates: Sequence[Cuts], region: Region) -> list[Cuts]:
     """Ways to split an operation along one axis that operands are not split along: all turn to it.
 
     An operation along an axis, such as a sort, is then split along another one, and no device needs
     the whole array.
     """
+    if letters.indexed or not all(letters.results):
+        return []
+    cuts = candidates[0]
+    names_used = {name for names in cuts.values() for name in names}
+    unused = max((n for x in operands for n in x.layout if names_used.isdisjoint(n)), key=region.size, default=())
     names = max((n for x in operands for n in x.layout), key=region.size, default=())
-    if not names or letters.indexed or not all(letters.results):
+    return [*_turned_to(letters, operands, names, {}, region), *_turned_to(letters, operands, unused, cuts, region)]
+
+
+def _turned_to(
+    letters: Letters, operands: Sequence[Operand], names: tuple[Name, ...], cuts: Cuts, region: Region
+) -> list[Cuts]:
+    """The cuts with one letter split along these mesh axes, too; none without mesh axes."""
+    if not names:
         return []
     lengths: dict[int, Size] = {}
     for x, axes in zip(operands, letters.operands, strict=True):
         for letter, size in zip(axes, x.type.shape, strict=True):
             if letter is not None and letter not in letters.reductions:
                 lengths.setdefault(letter, letters.parts.get(letter, size))
-    devices = region.size(names)
-    shared = [x for x in set(lengths).intersection(*letters.results) if _is_divided(lengths[x], devices)]
-    return [{letter: names} for letter in sorted(shared, key=lambda x: (-lengths[x], x))]  # type: ignore[operator]
+    further = {x: {**cuts, x: (*cuts.get(x, ()), *names)} for x in set(lengths).intersection(*letters.results)}
+    shared = [x for x in further if _is_divided(lengths[x], region.size(further[x][x]))]
+    return [further[letter] for letter in sorted(shared, key=lambda x: (-lengths[x], x))]  # type: ignore[operator]
+
+
+def _gathers(letters: Letters, cuts: Cuts, operands: Sequence[Operand], region: Region) -> bool:
+    """Whether a device gets more of an operand than it has, in an operation split in this way."""
+    layouts = zip(operands, operand_layouts(letters, cuts), strict=True)
+    return any(_bytes(x.type, layout, region) > _bytes(x.type, x.layout, region) for x, layout in layouts)
 
 
 def _is_divided(length: Size, devices: int) -> bool:
@@ -104,7 +127,8 @@ def _candidates(letters: Letters, layouts: Sequence[Layout], region: Region) -> 
     """Ways to split an operation: each operand comes first once, by indices or not."""
     order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
     orders = [[first, *(n for n in order if n != first)] for first in order if any(layouts[first])] or [order]
-    exclusions = [frozenset(), letters.indexed] if letters.indexed else [frozenset()]
+    # What is summed need not be split if other letters can be.
+    exclusions = dict.fromkeys((frozenset[int](), letters.indexed or frozenset(letters.reductions)))
     candidates: list[Cuts] = []
     for absent in exclusions:
         for operands in orders:
@@ -124,10 +148,9 @@ def _cuts(
             # by an index is sent anyway, and may be sent to where a part of the result is.
             is_read = letter in letters.read_by_index
             names_used = {n for x, others in cuts.items() if x not in letters.read_by_index for n in others}
-            if letter is None or letter in absent or not names or letter in cuts:
-                continue
-            if is_read or not names_used & set(names):
-                cuts[letter] = region.dividing(names, letters.parts.get(letter, 0))
+            unused = names if is_read else _until(names, names_used)
+            if letter is not None and letter not in absent and letter not in cuts and unused:
+                cuts[letter] = region.dividing(unused, letters.parts.get(letter, 0))
     return cuts
 
 
@@ -135,10 +158,14 @@ def _bytes_sent(
     letters: Letters, cuts: Cuts, operands: Sequence[Operand], results: Sequence[ArrayType], region: Region
 ) -> float:
     """The bytes that a device sends to run an operation split in this way."""
-    inner = within(letters, cuts)
-    total = 0.0
-    for x, layout in zip(operands, operand_layouts(letters, cuts), strict=True):
-        total += x.often * bytes_between(x.type, x.layout, layout, region)
+    sides = zip(operands, operand_layouts(letters, cuts), strict=True)
+    total = sum(x.often * bytes_between(x.type, x.layout, layout, region) for x, layout in sides)
+    return total + _bytes_of_sums(letters, cuts, results, region)
+
+
+def _bytes_of_sums(letters: Letters, cuts: Cuts, results: Sequence[ArrayType], region: Region) -> float:
+    """The bytes that a device sends to unite parts of results."""
+    inner, total = within(letters, cuts), 0.0
     united_names = [name for letter in letters.reductions for name in inner.get(letter, ())]
     read_names = [name for letter in letters.read_by_index for name in inner.get(letter, ())]
     for type, axes in zip(results, letters.results, strict=True):

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import count
 
-from rune import dims
+from rune import dims, dtypes
 from rune.core.lower import (
     Bitcast,
     Contraction,
     Convert,
     Cumulative,
+    Exchange,
     Library,
     Parts,
     Piece,
@@ -40,8 +41,9 @@ from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.by_index import READS, indexed_axes
 
 Letter = int | None  # None: an axis that must not be split
-# The collective that combines the devices' parts of a reduction.
+# The collectives that combine the devices' parts of a reduction, and those of truth values.
 UNITED_BY: Mapping[str, Collective] = {"add": psum, "max": pmax, "min": pmin}
+_UNITED_TRUTHS: Mapping[str, Collective] = {"or": pmax, "and": pmin}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ def letters_beside_indices(primitive: Primitive, types: Sequence[ArrayType], par
         case Reduction(combine=combine):
             # Without a collective that combines parts, as for a product, the reduced axes stay
             # whole.
-            return _reduction(types[0].ndim, params["axes"], UNITED_BY.get(combine))
+            united_by = _UNITED_TRUTHS if types[0].dtype == dtypes.bool_ else UNITED_BY
+            return _reduction(types[0].ndim, params["axes"], united_by.get(combine))
         case Cumulative():
             # Each element needs all before it, so the axis of the running sum stays whole.
             axes = tuple(None if axis == params["axis"] else axis for axis in range(types[0].ndim))
@@ -109,19 +112,38 @@ def letters_beside_indices(primitive: Primitive, types: Sequence[ArrayType], par
             return _position(rule, primitive.type_rule(*types, **params), params)
         case Scatter():
             return _written(lower, types, params)
-        case Library(shared=shared_axes):
-            return _library(primitive, types, params, frozenset(shared_axes(*types, **params)))
+        case Library():
+            return _library(primitive, lower, types, params)
+        case Exchange():
+            return _between_devices(types, params)
     return None
 
 
-def _library(primitive: Primitive, types: Sequence[ArrayType], params: Params, shared_axes: frozenset[int]) -> Letters:
+def _library(primitive: Primitive, lower: Library, types: Sequence[ArrayType], params: Params) -> Letters:
     out = primitive.type_rule(*types, **params)
     results: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
+    shared_axes = frozenset(lower.shared(*types, **params))
 
-    def letters(type: ArrayType) -> tuple[Letter, ...]:
-        return tuple(axis if axis in shared_axes else None for axis in range(type.ndim))
+    def letters(type: ArrayType, has_columns: bool) -> tuple[Letter, ...]:
+        columns_axis = type.ndim - 1 if has_columns else None
+        return tuple(axis if axis in shared_axes or axis == columns_axis else None for axis in range(type.ndim))
 
-    return Letters(tuple(map(letters, types)), tuple(map(letters, results)))
+    operands = tuple(letters(type, number == lower.columns) for number, type in enumerate(types))
+    return Letters(operands, tuple(letters(type, lower.columns is not None) for type in results))
+
+
+def _between_devices(types: Sequence[ArrayType], params: Params) -> Letters:
+    """A collective along another mesh axis: the axes that it splits or joins stay as they are."""
+    operand: list[Letter] = [*range(sum(t.ndim for t in types))]
+    result = [*operand]
+    for name in ("scatter_axis", "split_axis"):
+        if name in params:
+            operand[params[name]] = None
+            del result[params[name]]
+    for name in ("axis", "concat_axis"):
+        if name in params:
+            result.insert(params[name], None)
+    return Letters((tuple(operand),) * len(types), (tuple(result),))
 
 
 def _position(rule: Rule, result: ArrayType, params: Params) -> Letters:

@@ -18,7 +18,7 @@ from typing import Any, TypeGuard
 from rune.core.evaluate import eval_program
 from rune.core.higher import Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.lower import Bitcast, Convert, Host, Position, Scalar, View
+from rune.core.lower import Bitcast, Convert, Exchange, Host, Position, Scalar, View
 from rune.core.manual import Manual
 from rune.core.memo import per_program
 from rune.core.primitive import Effect, Primitive
@@ -56,7 +56,7 @@ from rune.transforms.sharding.cuts import (
 )
 from rune.transforms.sharding.letters import letters_beside_indices, letters_of
 from rune.transforms.sharding.loops import local_loop
-from rune.transforms.sharding.reshard import Layout, constrained_layout, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.reshard import Layout, constrained_layout, finer, layout_of, resharded, spec_of, uncut
 from rune.transforms.sharding.running import running
 from rune.transforms.sharding.scattered_sums import economical
 
@@ -234,19 +234,37 @@ class Localize(Interpreter):
         """The results of a program that each device runs on its blocks."""
         _require_same(region.mesh, self.region.mesh)
         program = untyped(program)
+        if not region.is_whole:
+            return self._with_other_axes(args, program, region, in_specs, out_specs)
         operands = [self.at(a, layout_of(s, type_of(a).ndim)) for a, s in zip(args, in_specs, strict=True)]
-        outs = eval_program(program, operands) if region.is_whole else self._with_other_axes(program, operands, region)
+        outs = eval_program(program, operands)
         return [self.block(o, region.array_type(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
 
-    def _with_other_axes(self, program: Program, operands: Sequence[Value], region: Region) -> list[Value]:
-        """The results of a body that may mention the mesh again, for the other axes."""
+    def _with_other_axes(
+        self, args: Sequence[Value], program: Program, region: Region, in_specs: Specs, out_specs: Specs
+    ) -> list[Block]:
+        """The results of a body that may mention the mesh again, for the other axes.
+
+        Along these, the body's arrays stay split as they come, and are split like those of a jit.
+        """
         assert self.parent is not None
         outer_names = tuple(name for name in self.region.manual if name not in region.manual)
         inner = Localize(self.parent, replace(self.region, manual=outer_names))
-        blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
-        # The inner shard_map splits along other axes; for these, every device has the values whole.
-        outs = inner.trace(eval_program, program, blocks)
-        return [inner.everything(o) for o in outs]
+        blocks = [self._split_by(inner, a, region.block(type_of(a), s), s) for a, s in zip(args, in_specs, strict=True)]
+        results: list[Block] = []
+        for out, spec in zip(inner.trace(eval_program, program, blocks), out_specs, strict=True):
+            layout = inner.layout(out)
+            type = region.array_type(type_of(out), spec)
+            results.append(Block(self, inner.at(out, layout), type, finer(layout_of(spec, type.ndim), layout)))
+        return results
+
+    def _split_by(self, inner: Localize, value: Value, block: ArrayType, spec: PartitionSpec) -> Block:
+        """A block by a spec, which the mesh axes of an inner interpreter split as they do now."""
+        names, manual = self.layout(value), inner.region.manual
+        present = (tuple(n for n in axis_names if n in manual) for axis_names in names)
+        layout = tuple(map(inner.region.dividing, present, block.shape))
+        target = finer(layout_of(spec, block.ndim), layout)
+        return Block(inner, self.at(value, target), block, layout)
 
     def _laid_out(self, value: Value, sharding: NamedSharding) -> Block:
         _require_same(sharding.mesh, self.region.mesh)
@@ -262,8 +280,8 @@ class Localize(Interpreter):
         cuts = cuts_of(letters, [*map(self.operand, operation.args)], types, self.region)
         layouts = [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.results]
         results = list(zip(types, layouts, strict=True))
-        # Parts of one of several results would compute all of them again.
-        source = None if primitive.multiple_results else operation
+        # Parts of one of several results would compute all of them again, and a collective send.
+        source = None if primitive.multiple_results or isinstance(primitive.lower, Exchange) else operation
         values = self._parts(operation, cuts, results)
         return [Block(self, v, t, layout, source) for v, (t, layout) in zip(values, results, strict=True)]
 
@@ -389,6 +407,21 @@ def input_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
         if atom in shardings:
             shardings[atom].add(None)
     return tuple(next(iter(s)) if len(s) == 1 else None for s in shardings.values())
+
+
+@per_program
+def output_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
+    """For each output the sharding by which the program lays it out; None where it says none."""
+    makers = {v: e for e in program.equations for v in e.results}
+    return tuple(_sharding_by(makers[a], a) if isinstance(a, Var) and a in makers else None for a in program.outputs)
+
+
+def _sharding_by(equation: Equation, result: Var) -> NamedSharding | None:
+    if equation.primitive is sharding_constraint:
+        sharding: NamedSharding = equation.params["sharding"]
+        return sharding.update(spec=sharding.spec.settled())
+    program = called_once(equation.primitive, equation.operands, equation.params)
+    return None if program is None else output_shardings(program)[equation.results.index(result)]
 
 
 def _operand_specs(equation: Equation) -> Specs:

@@ -37,6 +37,11 @@ def constrained_layout(spec: PartitionSpec, layout: Layout) -> Layout:
     )
 
 
+def finer(layout: Layout, inner: Layout) -> Layout:
+    """The layout of an array, whose blocks have an inner layout by other mesh axes."""
+    return tuple((*outermost, *names) for outermost, names in zip(layout, inner, strict=True))
+
+
 def uncut(ndim: int) -> Layout:
     """The layout of an array that every device has whole."""
     return ((),) * ndim

@@ -109,14 +109,15 @@ def _mesh_program(
     # `settings` are only part of the memo's key: compiled code depends on them.
     executables = _executables(program, mesh, donations)
     backends = [d.backend for d in mesh.local_devices]
+    in_turn = all(isinstance(b, SharesCode) and b.is_brief(e) for b, e in zip(backends, executables, strict=True))
     return MeshProgram(
         mesh,
         executables,
         tuple(spread(NamedSharding(mesh, s)) for s in in_specs),
         tuple(committed_to(spread(NamedSharding(mesh, s))) for s in out_specs),
         program.output_types,
-        all(isinstance(b, SharesCode) and b.is_brief(e) for b, e in zip(backends, executables, strict=True)),
-        None if mesh.is_multi_process else _together(executables, mesh),
+        in_turn,
+        None if in_turn or mesh.is_multi_process else _together(executables, mesh),
         _itinerary(program, mesh),
     )
 

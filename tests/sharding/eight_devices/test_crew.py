@@ -99,6 +99,16 @@ def test_extremes_of_integers_agree_with_numpy(dtype: str):
         np.testing.assert_array_equal(result, np.broadcast_to(in_tree(combine, x), x.shape))
 
 
+def test_truths_along_a_split_axis_are_united_without_python(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CollectiveCall, "among", refuse)
+    x = DRAW.normal(size=(24, 131)).astype("f")
+    split = rune.device_put(x, rune.NamedSharding(make_mesh((8,), ("a",)), P("a")))
+
+    some, every = rune.jit(lambda x: ((x > 2).any(0), (x < 2).all(0)))(split)
+    np.testing.assert_array_equal(some, (x > 2).any(0))
+    np.testing.assert_array_equal(every, (x < 2).all(0))
+
+
 @pytest.mark.parametrize("length", [7, ALONE_BYTES // 4])
 def test_sums_in_groups_are_those_of_the_members_alone(length: int):
     x = DRAW.normal(size=(8, length)).astype("f")
@@ -255,7 +265,8 @@ def test_a_forked_child_runs_programs_on_new_threads():
     assert process.exitcode == 0
 
 
-def test_a_crew_of_one_plan_compiles_it_once_with_effort(monkeypatch):
+@pytest.mark.parametrize(("length", "count"), [(1, 1), (40_001, 3)], ids=["in turn", "by a crew"])
+def test_a_crew_of_one_plan_compiles_it_once_with_effort(monkeypatch: pytest.MonkeyPatch, length: int, count: int):
     compile_module, names = compiler.compile_module, []
     monkeypatch.setattr(
         compiler, "compile_module", lambda name, *args: names.append(name) or compile_module(name, *args)
@@ -264,11 +275,11 @@ def test_a_crew_of_one_plan_compiles_it_once_with_effort(monkeypatch):
     def alone(v: Any) -> Any:
         return rnp.tanh(v) * 5
 
-    on_devices(alone)(DRAW.normal(size=8))
+    on_devices(alone)(DRAW.normal(size=8 * length))
 
-    # As a draft and with effort, then the checks of its arguments.
+    # As a draft; for a crew also with effort, and then the checks of its arguments.
     modules = [name for name in names if "alone" in name]
-    assert modules == ["shard_map_alone", "shard_map_alone", "shard_map_alone.prepare"]
+    assert modules == ["shard_map_alone", "shard_map_alone", "shard_map_alone.prepare"][:count]
 
 
 _INTERRUPTED = """

@@ -62,6 +62,55 @@ def test_a_data_parallel_step_sums_each_gradient_once():
     assert messages == {"psum": 5}  # the loss, and the gradient of four leaves
 
 
+def with_every_collective(w: Any, x: Any) -> Any:
+    """A body over "a" alone, whose arrays may be split along "b"."""
+
+    def body(w: Any, x: Any) -> Any:
+        y = rnp.tanh(x @ w)
+        carry, _ = lax.scan(lambda c, row: (rnp.tanh(c * 0.5 + row), None), y[0], y)
+        messages = lax.all_to_all(y[:, None] * rnp.ones((1, 4, 1)), "a", 1, 0, tiled=True)
+        shifted = lax.ppermute(x, "a", [(n, (n + 1) % 4) for n in range(4)])
+        scattered = lax.psum_scatter(rnp.ones((4, 1)) * carry, "a", tiled=True)
+        return lax.psum(y.sum(0), "a"), lax.all_gather(y, "a", tiled=True) * 2, messages, shifted, scattered
+
+    names: Any = {"mesh": make_mesh((4, 2), ("a", "b")), "axis_names": {"a"}, "check_vma": False}
+    return rune.shard_map(body, in_specs=(P(), P("a")), out_specs=(P(), *[P("a")] * 4), **names)(w, x)
+
+
+@pytest.mark.parametrize(
+    ("weight", "rows", "out"),
+    [
+        (P(None, "b"), P("a"), [P("b"), P("a", "b"), P("a", None, "b"), P("a"), P("a", "b")]),
+        (P("b"), P("a", "b"), [P(), P("a"), P("a"), P("a", "b"), P("a")]),
+    ],
+    ids=repr,
+)
+def test_a_body_over_one_mesh_axis_leaves_arrays_split_along_the_other(weight: P, rows: P, out: list[P]):
+    w, x, mesh = numbers(6, 10), numbers(8, 6), make_mesh((4, 2), ("a", "b"))
+    split = [rune.device_put(v, NamedSharding(mesh, s)) for v, s in ((w, weight), (x, rows))]
+
+    def squares(w: Any, x: Any) -> Any:
+        results = with_every_collective(w, x)
+        return sum((r**2).sum() for r in results), results
+
+    step = rune.jit(rune.value_and_grad(squares, has_aux=True))
+    (_, results), gradient = step(*split)
+    (_, expected), expected_gradient = step(w, x)
+    assert [r.sharding.spec for r in results] == out
+    for value, other in zip((*results, gradient), (*expected, expected_gradient), strict=True):
+        np.testing.assert_allclose(value, other, rtol=1e-4, atol=1e-4)
+
+
+def test_a_megatron_layer_in_a_body_over_the_batch_sums_twice_along_the_other_mesh_axis():
+    def step(w: Any, v: Any, x: Any) -> Any:
+        body = rune.grad(lambda w, v, x: (rnp.tanh(x @ w) @ v).sum(), (0, 1))
+        names: Any = {"mesh": make_mesh((4, 2), ("a", "b")), "axis_names": {"a"}}
+        return rune.shard_map(body, in_specs=(P(), P(), P("a")), out_specs=P(), **names)(w, v, x)
+
+    weights, specs = (numbers(6, 8), numbers(8, 6)), (P(None, "b"), P("b"), P("a"))
+    assert collectives(step, specs, *weights, numbers(16, 6), outs=specs[:2]) == {"psum": 2}  # both over the batch
+
+
 def test_a_megatron_layer_sums_once_forwards_and_once_backwards():
     def layer(w: Any, v: Any, x: Any) -> Any:
         return rnp.tanh(x @ w) @ v

@@ -52,6 +52,9 @@ def by_others(x: Any, y: Any) -> Any:
     return lax.scan(lambda carry, _: (y * 2 + carry * 0, None), x, None, length=5)[0]
 
 
+EDGES = np.arange(10.0, dtype="f")
+
+
 class Sent(NamedTuple):
     """A program, how its arguments are split, and the bytes that a device sends, with XLA's.
 
@@ -83,7 +86,17 @@ SENT = {
     "attention to heads": Sent(attention, ((2, 32, 8, 16),) * 3, (COLUMNS,) * 3, P(None, None, "x"), 10752, 39424),
     "a product": Sent(rnp.matmul, ((64, 48), (48, 32)), (P(), COLUMNS), ROWS, 896, 5376),
     "a loop": Sent(in_columns, ((64, 48),) * 2, (ROWS, COLUMNS), None, 1344, 6720),
-    "a loop by other mesh axes": Sent(by_others, ((64, 48),) * 2, (P("a"), P("b")), None, 3072, 6144, "ab"),
+    "a loop by other mesh axes": Sent(by_others, ((64, 48),) * 2, (P("a"), P("b")), None, 1536, 6144, "ab"),
+    "truths": Sent(lambda x: (x.max(0) > 1).all() | (x > 9).any(), ((64, 48),), (COLUMNS,), None, 4, 4),
+    "searches": Sent(rnp.searchsorted, ((101,), (64, 7)), (P(), ROWS), ROWS, 0, 0),
+    "interpolation": Sent(lambda x: rnp.interp(x, EDGES, EDGES**2), ((64,),), (ROWS,), ROWS, 0, 0),
+    "right-hand sides": Sent(rnp.linalg.solve, ((7, 7), (7, 64)), (P(), COLUMNS), COLUMNS, 0, 1568),
+    "a whole matrix and rows": Sent(rnp.matmul, ((64, 48), (48, 32)), (P(), ROWS), COLUMNS, 672, 672),
+    "columns and a whole matrix": Sent(rnp.matmul, ((64, 48), (48, 32)), (COLUMNS, P()), ROWS, 1344, 1344),
+    "rows by both and columns by one": Sent(
+        rnp.matmul, ((64, 48), (48, 32)), (P(("a", "b")), P(None, "b")), P("a", "b"), 1536, 1536, "ab"
+    ),
+    "a sort by both": Sent(lambda x: rnp.sort(x, axis=0), ((64, 48),), (P("a", "b"),), P("a", "b"), 2304, 2688, "ab"),
 }
 
 

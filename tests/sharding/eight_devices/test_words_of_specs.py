@@ -14,6 +14,7 @@ import pytest
 import rune
 from rune import lax
 from rune import numpy as rnp
+from rune.errors import ShapeError
 from rune.sharding import NamedSharding, P, make_mesh
 
 
@@ -94,3 +95,43 @@ def test_lanes_come_before_the_spec_that_was_asked_for():
     f = rune.jit(lambda x: x * 1, out_shardings=sharding(P("a")))
 
     assert rune.vmap(f)(laid(P("a", None))).sharding.spec == P(None, "a")
+
+
+@pytest.mark.parametrize("spec", [P("a", None), P(None, "a"), P(None, None)], ids=repr)
+def test_a_spec_of_more_axes_than_a_traced_array_has_is_refused_as_for_any_other(spec: P):
+    longer = sharding(spec)
+    ways: list[Callable[[Any], Any]] = [
+        lambda x: lax.with_sharding_constraint(x * 2, longer),
+        lambda x: rune.device_put(x * 2, longer),
+        rune.jit(lambda x: x * 2, out_shardings=longer),
+    ]
+
+    for way in ways:
+        for compiled in (rune.jit(way), way, rune.grad(lambda x, way=way: way(x).sum())):
+            with pytest.raises(ShapeError, match=r"cannot cut f32\[8\].* as P\(.*\) says \(2 axes required\)"):
+                compiled(rnp.arange(8.0))
+
+
+# --- stages of compilation ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["described", "an array", "in_shardings"])
+def test_a_compiled_function_says_how_its_arguments_and_results_are_split(option: str):
+    rows, x = sharding(P("a")), np.ones((8, 3), "f")
+    in_shardings = rows if option == "in_shardings" else None
+    f = rune.jit(lambda x: (x * 2, x.sum()), in_shardings=in_shardings)
+    described = {"described": rune.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows), "in_shardings": x}
+
+    compiled: Any = f.lower(described.get(option, rune.device_put(x, rows))).compile()
+    assert compiled.input_shardings == ((rows,), {})
+    assert compiled.output_shardings == (rows, sharding(P()))
+    assert [r.sharding for r in compiled(x)] == [*compiled.output_shardings]
+
+
+def test_shapes_of_results_have_the_shardings_that_a_function_gives_them():
+    columns = sharding(P(None, "a"))
+    f = rune.jit(lambda x: {"columns": x, "sum": x.sum()}, out_shardings={"columns": columns, "sum": None})
+    x = rune.ShapeDtypeStruct((7, 8), "f4")
+
+    shapes = [rune.eval_shape(f, x), rune.eval_shape(lambda x: f(x), x), f.lower(x).out_info]
+    assert [(s["columns"].sharding, s["sum"].sharding) for s in shapes] == [(columns, None)] * 3

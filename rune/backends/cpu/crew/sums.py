@@ -24,18 +24,19 @@ _FLOATS = {dtypes.f32: "float", dtypes.f64: "double"}
 _PARTS = {dtypes.c64: "float", dtypes.c128: "double"}  # complex numbers are summed by their parts
 _SIGNED = {dtypes.i8: "i8", dtypes.i16: "i16", dtypes.i32: "i32", dtypes.i64: "i64"}
 _UNSIGNED = {dtypes.u8: "i8", dtypes.u16: "i16", dtypes.u32: "i32", dtypes.u64: "i64"}
+_TRUTHS = {dtypes.bool_: "i8"}  # 0 and 1, of which there are extremes alone
 _BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
 
 def is_known(kind: str, dtype: np.dtype) -> bool:
     """Whether native code can combine arrays of this dtype by psum, pmax or pmin."""
-    return dtype in {**_FLOATS, **_SIGNED, **_UNSIGNED} or (kind == "psum" and dtype in _PARTS)
+    return dtype in {**_FLOATS, **_SIGNED, **_UNSIGNED, **(_PARTS if kind == "psum" else _TRUTHS)}
 
 
 def function(kind: str, dtype: np.dtype, count: int) -> int:
     """The address of `combine` for `count` operands."""
-    scalar = {**_FLOATS, **_PARTS, **_SIGNED, **_UNSIGNED}[dtype]
-    suffix = "u" if dtype in _UNSIGNED and kind != "psum" else ""
+    scalar = {**_FLOATS, **_PARTS, **_SIGNED, **_UNSIGNED, **_TRUTHS}[dtype]
+    suffix = "u" if dtype in {**_UNSIGNED, **_TRUTHS} and kind != "psum" else ""
     return _code(f"{kind}{suffix}", scalar, count).address("combine")
 
 
