@@ -264,12 +264,12 @@ def _is_small_window(equation: Equation, definitions: Mapping[Var, Equation]) ->
 
 def _is_argument(operand: Atom, definitions: Mapping[Var, Equation]) -> bool:
     """Whether an array is an argument, or one after changes in place."""
-    if not isinstance(operand, Var):
-        return False
-    change = definitions.get(operand)
+    change = definitions.get(operand) if isinstance(operand, Var) else None
     if change is None:
-        return True
-    return _is_change(change, definitions) and _is_argument(change.operands[0], definitions)
+        return isinstance(operand, Var)
+    # A scatter into a small array asks this itself: asked twice, a chain of d would take 2**d.
+    asks = isinstance(change.primitive.lower, Scatter) and cost.count(operand.type.shape) < cost.IN_PLACE
+    return _is_change(change, definitions) and (asks or _is_argument(change.operands[0], definitions))
 
 
 def _is_tiny_part(part: Atom, array: int, smallest: int) -> bool:
