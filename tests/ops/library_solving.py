@@ -29,6 +29,7 @@ from rune.ops.linalg import (
     triangular_solve,
     tridiagonal_solve,
 )
+from rune.ops.movement import part
 from tests.ops.calls import Operand
 from tests.ops.use import Use
 
@@ -80,8 +81,8 @@ def _rebuilt(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     factors, pivots, order = outputs
     rows, columns = a.shape[-2:]
     k = min(rows, columns)
-    lower = m.with_unit_diagonal(m.lower_triangle(m.part(factors, -1, 0, k), -1))
-    product = rnp.matmul(lower, m.upper_triangle(m.part(factors, -2, 0, k)))
+    lower = m.with_unit_diagonal(m.lower_triangle(part(factors, -1, 0, k), -1))
+    product = rnp.matmul(lower, m.upper_triangle(part(factors, -2, 0, k)))
     multipliers = rnp.max(rnp.abs(m.lower_triangle(factors, -1)) <= 1.5) if k else True
     zeros = rnp.sum(pivots * 0, -1)
     return product - m.permuted_rows(a, order), factors, multipliers, zeros
@@ -112,7 +113,7 @@ def _seen_of_qr(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     """Q R, Qᴴ Q, what is below R's diagonal, and Rᴴ R and the projector, free of signs."""
     q, r = outputs
     k = min(a.shape[-2:])
-    lead = m.part(q, -1, 0, k)
+    lead = part(q, -1, 0, k)
     projector = rnp.matmul(lead, m.adjoint(lead))
     return rnp.matmul(q, r), _gram(q), m.lower_triangle(r, -1), rnp.abs(r), projector
 

@@ -16,6 +16,7 @@ import rune.numpy as rnp
 from rune import dtypes
 from rune.ops import matrix_helpers as m
 from rune.ops.linalg import eig, eigh, hessenberg, householder_product, schur, svd, tridiagonal
+from rune.ops.movement import part
 from tests.ops.calls import Operand
 from tests.ops.use import Use
 
@@ -112,9 +113,9 @@ def _spread(a: Any) -> Sequence[Any]:
 def _seen_of_svd(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     u, s, vh = outputs
     k = s.shape[-1]
-    thin_u, thin_v = m.part(u, -1, 0, k), m.adjoint(m.part(vh, -2, 0, k))
+    thin_u, thin_v = part(u, -1, 0, k), m.adjoint(part(vh, -2, 0, k))
     unitary = rnp.matmul(m.adjoint(u), u), rnp.matmul(vh, m.adjoint(vh))
-    projectors = (_projector(m.part(x, -1, k, x.shape[-1])) for x in (u, m.adjoint(vh)))
+    projectors = (_projector(part(x, -1, k, x.shape[-1])) for x in (u, m.adjoint(vh)))
     weighted_products = [_weighted(p, q) for p in (thin_u, thin_v) for q in (thin_u, thin_v)]
     return s, *weighted_products, *unitary, *projectors
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rune import dims
 from rune.backends.cpu import conventions
-from rune.backends.cpu.gemm.product import DIGITS, ROLES, WORDS, Product, is_narrow
+from rune.backends.cpu.gemm.product import DIGITS, ROLES, WORDS, Digits, Product, is_narrow
 from rune.backends.cpu.gemm.shape import SCALARS, shape_for
 from rune.backends.cpu.gemm.small import Small, small_of, walks_of
 from rune.backends.cpu.host import Host
@@ -46,10 +46,6 @@ class Run(Protocol):
         """The watch for a routine of this many operations."""
         ...
 
-    def hear(self) -> None:
-        """Check for signals if it is time to."""
-        ...
-
 
 def compile_dots(plan: Plan, host: Host) -> None:
     """Compile all code of the library for the products of a plan, in one module for each kind."""
@@ -68,10 +64,10 @@ def products_of(plan: Plan, host: Host) -> dict[tuple[str, np.dtype], list[Produ
 
 def _routine(step: Call, host: Host) -> str:
     """The routine of the library that computes a product of a plan."""
-    dtype, parameters = step.outputs[0].type.dtype, dict(step.parameters)
+    dtype = step.outputs[0].type.dtype
     is_of_blas = step.routine == DOT and of_system(dtype) != 0
-    sizes = {name: n for name, n in parameters.items() if isinstance(n, int)}
-    if is_of_blas or dtype not in SCALARS or len(sizes) < len(parameters):
+    sizes = {name: n for name, n in step.parameters if isinstance(n, int)}
+    if is_of_blas or dtype not in SCALARS or len(sizes) < len(step.parameters):
         return step.routine
     lanes = shape_for(host.machine, SCALARS[dtype]).lanes
     few = is_narrow(sizes["m"], sizes["n"], sizes["k"], walks_of(step, sizes)["a_inner"], lanes)
@@ -90,10 +86,18 @@ def _product(step: Call) -> Product:
     parameters = dict(step.parameters)
     m, n, k = (x if isinstance(x, int) else None for x in map(parameters.get, ("m", "n", "k")))
     trans_a, trans_b = (bool(parameters.get(x, False)) for x in ("trans_a", "trans_b"))
-    walks = walks_of(step, parameters)
+    walks = _walks(step)
     # A symbolic size leaves open which way of packing is taken, so all of them are compiled.
     is_known = all(isinstance(number, int) for digits in walks.values() for digit in digits for number in digit)
     return Product(m, n, k, trans_a, trans_b, walks if is_known else {})
+
+
+def _walks(step: Call) -> dict[str, Digits]:
+    """The digits of each role, which may be symbolic in a product of views."""
+    parameters = dict(step.parameters)
+    sizes = {name: n for name, n in step.parameters if isinstance(n, int)}
+    is_known = len(sizes) == len(parameters)
+    return walks_of(step, sizes) if is_known else {role: digits_of(parameters, role) for role in ROLES}
 
 
 def write_product(run: Run, step: Call) -> None:
@@ -153,7 +157,7 @@ def _flags(run: Run, step: Call) -> list[Value]:
 
 def _walk_words(run: Run, step: Call) -> Value:
     """The walks of strided views as words on the stack."""
-    walks, writer = walks_of(step, dict(step.parameters)), run.writer
+    walks, writer = _walks(step), run.writer
     words = writer.allocate("i64", WORDS * len(ROLES))
 
     def put(place: int, size: object) -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
-from rune.backends.cpu import compiler, routine_calls
-from rune.backends.cpu.dots import Run
+from rune.backends.cpu import compiler, dots, routine_calls
 from rune.backends.cpu.fft import arrays, forms
 from rune.backends.cpu.fft.forms import Form
 from rune.backends.cpu.gemm.shape import SCALARS, shape_for
@@ -30,6 +29,14 @@ from rune.ops.complex_numbers import PART
 BATCH_OPERATIONS = 1 << 26  # of units between two checks for signals, some tens of milliseconds
 # The address of the routine of the last argument's form, compiled with all forms of the list.
 Transform = Callable[[np.dtype, list[Form], Form], int]
+
+
+class Run(dots.Run, Protocol):
+    """What writing a transform needs besides: long ones check for signals."""
+
+    def hear(self) -> None:
+        """Check for signals if it is time to."""
+        ...
 
 
 def compile_transforms(plan: Plan, address: Transform) -> None:

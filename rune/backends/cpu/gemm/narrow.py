@@ -86,7 +86,7 @@ def sums_of_lanes(writer: Writer, vectors: Sequence[Value]) -> Value:
     vectors: at most as many as lanes; what lanes beyond hold is of no use
     """
     lanes = vectors[0].lanes
-    vectors = [*vectors, *vectors[-1:] * (lanes - len(vectors))]
+    vectors = [*vectors, *[vectors[-1]] * (lanes - len(vectors))]
     width = lanes  # of what is left of each vector
     while width > 1:
         low = [first + lane for first in range(0, 2 * lanes, width) for lane in range(width // 2)]
@@ -181,7 +181,8 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     """The entry: a batch of products, whose rows are split between the cores if that pays."""
     make = maker(shape)
     writer, operands = make.writer, [*make.pointers("a b c digits")]
-    sizes = batch, m, n, k = tuple(make.sizes("batch m n k"))
+    batch, m, n, k = make.sizes("batch m n k")
+    sizes = batch, m, n, k
     units = block_count(m, HEIGHT)
     words = task_words(make, 8, sizes)
     for number, value in enumerate((*operands, m, n, k, units)):
