@@ -15,7 +15,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dtypes
-from rune.backends.cpu import pulse, watch
+from rune.backends.cpu import pulse, transforms, watch
 from rune.backends.cpu.gemm import blocks
 from tests.backends.cpu.gemm.test_gemm import library
 
@@ -86,6 +86,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(pulse, "watch_address", lambda: ctypes.cast(is_over, ctypes.c_void_p).value)
     monkeypatch.setattr(watch, "WATCHED_OPERATIONS", 1)
+    monkeypatch.setattr(transforms, "BATCH_OPERATIONS", 1)
     return questions
 
 

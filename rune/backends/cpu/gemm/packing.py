@@ -43,8 +43,8 @@ def parameters_of_stripe(make: Maker) -> tuple[Iterator[Value], Iterator[Value]]
 
 def sides_of_entry(make: Maker, a: Value, b: Value, digits: Value, entry: Value, slot: Value) -> tuple[Value, Value]:
     """Where A and B of one entry of the batch begin."""
-    left, right = (place(make, role_of(make, digits, role), entry, slot) for role in ("a_batch", "b_batch"))
-    return make.at(a, left), make.at(b, right)
+    a_offset, b_offset = (place(make, role_of(make, digits, role), entry, slot) for role in ("a_batch", "b_batch"))
+    return make.at(a, a_offset), make.at(b, b_offset)
 
 
 # --- places -----------------------------------------------------------------------------------

@@ -35,9 +35,8 @@ def of_lanes(writer: Writer, size: Size, symbols: Symbols, var: str, lanes: int)
     constant in some fifteen instructions, and lanes of 32 bits in five.
     """
     type = "i32" if is_short_throughout(size) else "i64"
-    first = writer.splat(symbols[var].cast("trunc", type), lanes)
-    by_lane = {**symbols, var: first + writer.iota(lanes, type)}
-    return render(writer, size, by_lane, type).cast("sext", "i64")
+    lane_values = writer.splat(symbols[var].cast("trunc", type), lanes) + writer.iota(lanes, type)
+    return render(writer, size, {**symbols, var: lane_values}, type).cast("sext", "i64")
 
 
 def _term(writer: Writer, number: int, factors: tuple[Factor, ...], symbols: Symbols, type: str) -> Value:
@@ -63,15 +62,14 @@ def _factor(writer: Writer, factor: Factor, symbols: Symbols, type: str) -> Valu
 
 def _floor(x: Value, d: Value, quotient: bool) -> Value:
     """Python's // and % from the truncating ones; the divisor is not 0."""
-    writer = x.writer
     remainder = _join("srem", x, d)
     # Negative where remainder and divisor differ in sign: there truncation went the wrong way.
     signs = _join("xor", remainder, d)
     is_above_floor = remainder.compare("ne", 0) & (signs < 0)
     if not quotient:
-        return writer.select(is_above_floor, _join("add", remainder, d), remainder)
+        return x.writer.select(is_above_floor, _join("add", remainder, d), remainder)
     down = _join("sdiv", x, d)
-    return writer.select(is_above_floor, down + -1, down)
+    return x.writer.select(is_above_floor, down + -1, down)
 
 
 def _join(op: str, a: Value, b: Value) -> Value:
