@@ -22,6 +22,7 @@ from jax.experimental import checkify, multihost_utils, sparse
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.experimental.ode import odeint
 from jax.experimental.pjit import pjit
+from jax.experimental.shard_map import shard_map
 
 import rune
 
@@ -47,6 +48,16 @@ def test_dlpack_takes_what_has_the_protocol_and_no_capsules():
 @pytest.mark.parametrize(("dtype", "answer"), [("bfloat16", True), (bool, True), ("int64", True), (jnp.int4, False)])
 def test_dlpack_supports_its_dtypes(dtype: Any, answer: bool):
     assert jax.dlpack.is_supported_dtype(jnp.dtype(dtype)) is answer
+
+
+def test_the_older_shard_map_checks_by_its_older_name():
+    mesh, spec = jax.make_mesh((1,), ("x",)), jax.P("x")
+    x = jnp.arange(3.0)
+
+    np.testing.assert_array_equal(shard_map(lambda x: jax.lax.psum(x, "x"), mesh, spec, jax.P())(x), x)
+    np.testing.assert_array_equal(shard_map(jnp.negative, mesh, spec, jax.P(), check_rep=False)(x), -x)
+    with pytest.raises(ValueError, match="out_specs"):
+        shard_map(jnp.negative, mesh, spec, jax.P())(x)
 
 
 def test_modules_of_experiments():

@@ -115,15 +115,15 @@ def test_a_chain_of_changes_of_an_argument_may_be_longer_than_a_stack_of_calls()
     assert kinds(plan) == ["Copy", *["Launch"] * 347]
 
 
-def test_a_chain_of_scatters_into_an_argument_asks_once_for_each_of_them():
+def test_a_chain_of_scatters_changes_one_copy_of_its_argument():
     def added(x, v):
-        for k in range(61):  # which took 2**61 questions, as each link asked for the chain before it twice
-            x = x.at[v[k].astype(rnp.int32)].add(x[k])
+        for k in range(61):  # where a link asks twice for the chain before it, this does not end
+            x = x.at[v[k].astype(rnp.int32)].add(v[k])
         return x
 
     plan = stages(program_of(added, f32(1049), f32(61)), WITH_DOT).plan
 
-    assert sum(kind == "Copy" for kind in kinds(plan)) <= 1
+    assert kinds(plan) == ["Copy", *["Launch"] * 61]
 
 
 def test_a_carry_is_changed_in_place_after_all_that_reads_it():

@@ -20,8 +20,3 @@ def routine(make: Maker, name: str, unit: Callable[[Value], None]) -> str:
     first, last = make.sizes("first last")
     make.each(last - first, lambda number: unit(first + number))
     return make.text(f"{name}({', '.join(f'ptr %{p}' for p in PARAMETERS.split())}, i64 %first, i64 %last)")
-
-
-def word(make: Maker, words: Value, number: int, type: str = "i64") -> Value:
-    """A word of a routine."""
-    return make.writer.load(type, make.at(words, number, "i64"))

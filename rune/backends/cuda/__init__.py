@@ -17,7 +17,7 @@ import ctypes
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,6 +147,7 @@ class CudaBackend(Sharing, QueuedBackend):
             self.stream = driver.Stream()
             self.functions = functions()
         self.context_handle, self.stream_handle = int(self.context.handle), int(self.stream.handle)
+        self._aside: Aside | None = None
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
             target.name,
@@ -228,10 +229,12 @@ class CudaBackend(Sharing, QueuedBackend):
 
         return buffer, Join(joined, buffer.memory)
 
-    @cached_property
+    @property
     def aside(self) -> Aside:
         """The stream for copies to the device, created on first use."""
-        return Aside(self.driver, self.stream, self.settle)
+        if self._aside is None:
+            self._aside = Aside(self.driver, self.stream, self.settle)
+        return self._aside
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host through pinned memory."""
@@ -292,7 +295,7 @@ class CudaBackend(Sharing, QueuedBackend):
     def memory_stats(self) -> MemoryStats:
         """Counts of the pools so far."""
         with self.in_context:
-            aside = {"aside": self.aside.stats()} if "aside" in self.__dict__ else {}
+            aside = {} if self._aside is None else {"aside": self._aside.stats()}
             return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats(), **aside)
 
     def marker(self) -> Callable[[], bool]:

@@ -249,6 +249,7 @@ class OpenCLBackend(QueuedBackend):
         )
         self.arena = Arena(self.pool)
         self.staging = Staging(self, self.queue)
+        self._aside: Aside | None = None
         self.abandoned_events = Abandoned()
 
     # --- memory ------------------------------------------------------------------------------
@@ -270,7 +271,7 @@ class OpenCLBackend(QueuedBackend):
         Directly where nothing is pending for which the copy would have to wait.
         """
         # `marker` knows only of calls; this copy would also wait for a joined copy.
-        if self.marker()() and not ("aside" in self.__dict__ and self.aside.is_awaited):
+        if self.marker()() and not (self._aside and self._aside.is_awaited):
             self.cl.enqueue_copy(self.queue, block.handle, data, dst_offset=offset, is_blocking=True)
         else:
             self.staging.send(block, offset, data)
@@ -286,10 +287,12 @@ class OpenCLBackend(QueuedBackend):
             raise self.pool.out_of_memory(array.nbytes) from error
         return buffer, Join(wait, buffer.memory)
 
-    @functools.cached_property
+    @property
     def aside(self) -> Aside:
         """The queue for copies to the device, created on first use."""
-        return Aside(self)
+        if self._aside is None:
+            self._aside = Aside(self)
+        return self._aside
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host. pyopencl's event keeps the host's memory alive."""
@@ -317,7 +320,7 @@ class OpenCLBackend(QueuedBackend):
 
     def memory_stats(self) -> MemoryStats:
         """Counts of the pool so far, and of the pinned memory for copies."""
-        aside = {"aside": self.aside.stats()} if "aside" in self.__dict__ else {}
+        aside = {} if self._aside is None else {"aside": self._aside.stats()}
         return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats(), **aside)
 
     def marker(self) -> Callable[[], bool]:

@@ -11,7 +11,7 @@ ordered writes of a scatter are serial throughout, and so is a scan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -48,20 +48,20 @@ def _number_of_nest(groups: Sequence[Together], statement: Statement) -> int | N
     for number in reversed(range(len(groups))):
         if _joins(groups[number], statement):
             return number
-        rows = {s.name for together in groups[:number] for s in together if isinstance(s, Fill)}
-        if not _may_pass(groups[number], statement, rows):
+        if not _may_pass(groups[number], statement, groups[:number]):
             return None
     return None
 
 
-def _may_pass(together: Together, statement: Statement, rows: Set[str]) -> bool:
-    """Whether a statement may run before others: it reads `rows` alone, and they read nothing.
+def _may_pass(together: Together, statement: Statement, earlier: Iterable[Together]) -> bool:
+    """Whether a statement may run before others: they read nothing, and it only earlier rows.
 
-    Unordered writes change different elements, also those of one output.
+    Unordered writes change different elements, even of one output.
     """
+    if not _is_write(statement) or not all(_is_write(s) and not _reads(s) for s in together):
+        return False
     reads = _reads(statement)
-    reads_rows = _is_write(statement) and reads and reads <= rows
-    return bool(reads_rows) and all(_is_write(s) and not _reads(s) for s in together)
+    return reads != set() and reads <= {s.name for group in earlier for s in group if isinstance(s, Fill)}
 
 
 def _is_write(statement: Statement) -> bool:
@@ -187,9 +187,9 @@ def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
 def _without_rows(together: Together, others: Iterable[Statement]) -> Together:
     """The statements of a nest with the rows that no others read as values of their points."""
     names = {s.name for s in together if isinstance(s, Fill)}
-    names -= {name for other in others for name in _reads(other)} if names else names
     if not names or all(isinstance(s, Fill) for s in together):
         return together
+    names -= {name for other in others for name in _reads(other)}
 
     def value(expr: Expr) -> Expr:
         return Local(expr.buffer, expr.dtype) if isinstance(expr, Load) and expr.buffer in names else expr

@@ -73,7 +73,7 @@ class Outer:
     inner: set[str]
     lets: list[Let | Reduce]
     memo: dict
-    locals: dict[Expr, list[Term]]
+    locals: dict[Expr, Term]
     inner_locals: set[str]
 
 
@@ -99,7 +99,7 @@ class Emitter:
     lets: list[Let | Reduce] = field(default_factory=list)
     levels: dict[str, int] = field(default_factory=dict)  # of integers read from memory
     memo: tuple[dict, dict] = field(default_factory=lambda: ({}, {}))
-    locals: tuple[dict[Expr, list[Term]], dict[Expr, list[Term]]] = field(default_factory=lambda: ({}, {}))
+    locals: tuple[dict[Expr, Term], dict[Expr, Term]] = field(default_factory=lambda: ({}, {}))
     inner_locals: set[str] = field(default_factory=set)
     reserved_names: frozenset[str] = frozenset()  # names of symbolic sizes
     names: int = 0
@@ -129,13 +129,12 @@ class Emitter:
         """The value as a local. Constants and locals stay; equal expressions share one local."""
         if isinstance(value.expr, Const | Local):
             return value
-        # One look-up, because it hashes all of the expression.
-        local = self.locals[value.level].setdefault(value.expr, [])
-        if not local:
+        local = self.locals[value.level].get(value.expr)
+        if local is None:
             name = self.fresh(prefix)
-            local.append(Term(Local(name, value.expr.dtype), value.level))
+            local = self.locals[value.level][value.expr] = Term(Local(name, value.expr.dtype), value.level)
             self.let(name, value)
-        return local[0]
+        return local
 
     def let(self, name: str, value: Term) -> None:
         """Append a Let at the level of its value."""

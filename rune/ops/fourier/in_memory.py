@@ -8,7 +8,7 @@ from __future__ import annotations
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, product
 from rune.ops.complex_numbers import PART, WHOLE
-from rune.ops.fourier.kinds import Axes, transform_type
+from rune.ops.fourier.kinds import Axes, real_length, transform_type
 from rune.ops.fourier.lengths import prime_factors
 from rune.ops.fourier.lines import FLOATS
 
@@ -68,7 +68,7 @@ def type_in_memory(x: ArrayType, *, kind: str, axis: int, odd: bool, parts: int)
 def call_in_memory(x: ArrayType, *, kind: str, axis: int, odd: bool, parts: int) -> dict[str, Size]:
     """The array as [outer, n, inner]."""
     shape = _numbers(x, parts, kind).shape
-    n = 2 * (shape[axis] - 1) + int(odd) if kind == "irfft" else shape[axis]
+    n = real_length(shape[axis], odd) if kind == "irfft" else shape[axis]
     is_inverse, is_real = kind in ("ifft", "irfft"), kind in ("rfft", "irfft")
     sizes = {"outer": product(shape[:axis]), "n": n, "inner": product(shape[axis + 1 :])}
     return {**sizes, "inverse": int(is_inverse), "real": int(is_real)}

@@ -27,7 +27,7 @@ def transform_type(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> ArrayTy
         raise ShapeError(f"{kind}: cannot transform {x} (axes {axes})")
     shape = list(x.shape)
     if kind == "irfft":
-        shape[axes[-1]] = _real_length(shape[axes[-1]], odd)
+        shape[axes[-1]] = real_length(shape[axes[-1]], odd)
     for axis in axes:
         if shape[axis] == 0 or x.shape[axis] == 0:
             raise ShapeError(f"{kind}: cannot transform {x} (axis {axis} has no elements)")
@@ -41,5 +41,6 @@ def result_dtype(kind: str, dtype: np.dtype) -> np.dtype:
     return {"rfft": WHOLE, "irfft": PART}.get(kind, {}).get(dtype, dtype)
 
 
-def _real_length(frequencies: Size, odd: bool) -> Size:
+def real_length(frequencies: Size, odd: bool) -> Size:
+    """The number of real elements that these frequencies are of."""
     return 2 * (frequencies - 1) + int(odd)

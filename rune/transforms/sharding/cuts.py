@@ -61,9 +61,11 @@ def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[Arr
     for cuts in turned if first_sent else ():
         work, sent = cost(cuts)
         # Readers may want the result as it is now split. Of a sum they may want everything, or
-        # parts, which are half of its bytes, and to which a turned result is exchanged.
+        # parts, which are half of its bytes, and to which a turned result is exchanged: each
+        # device sends its share of what it would send for everything.
         back = _bytes_of_results(letters, cuts, first, results, region)
-        is_less = 2 * (sent + back / (-work if sums else 1)) <= first_sent - sums / 2 and sent + back < least
+        back_to_parts = back / -work if sums else back
+        is_less = 2 * (sent + back_to_parts) <= first_sent - sums / 2 and sent + back < least
         # Devices add up in order not to have all of an operand, such as a weight.
         is_gathering = sums and _gathers(letters, cuts, operands, region)
         if work < best_work or (work == best_work and is_less and not is_gathering):

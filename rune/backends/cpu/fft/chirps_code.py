@@ -11,7 +11,7 @@ from rune.backends.cpu.fft.rows_code import call_length
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
-from rune.backends.cpu.vector_routines_code import public, word
+from rune.backends.cpu.vector_routines_code import public
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -28,8 +28,8 @@ def chirped_function(shape: Shape, ends: Ends) -> str:
     """
     make, lanes = maker(shape), shape.lanes
     real, imag, to_real, to_imag, between, work, words = make.pointers(PARTS)
-    n, size = word(make, words, 0), word(make, words, 2)
-    inner, chirp, spectrum, factor = (word(make, words, k, "ptr") for k in range(3, 7))
+    n, size = make.word(words, 0), make.word(words, 2)
+    inner, chirp, spectrum, factor = (make.word(words, k, "ptr") for k in range(3, 7))
     parts = between, make.at(between, size)
     zero, middle = make.writer.constant(shape.vector, 0.0), make.at(between, size * 2)
 

@@ -6,7 +6,7 @@ from rune.backends.cpu.fft.rows_code import stages_function
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import block_count, maker
-from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -22,7 +22,7 @@ def columns_function(shape: Shape) -> str:
     """
     make, lanes = maker(shape), shape.lanes
     words, source, target, memory = make.pointers(PARAMETERS)
-    stages, (n, inner, count) = word(make, words, 0, "ptr"), (word(make, words, k) for k in range(1, 4))
+    stages, (n, inner, count) = make.word(words, 0, "ptr"), (make.word(words, k) for k in range(1, 4))
     room = n * (2 * lanes)
     step = inner * 2
 

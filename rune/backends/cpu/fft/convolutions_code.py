@@ -8,8 +8,7 @@ from rune.backends.cpu.fft.groups_code import number_of, put_number
 from rune.backends.cpu.fft.rows_code import stages_function
 from rune.backends.cpu.fft.stages import PARAMETERS, Places, scalars
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, maker
-from rune.backends.cpu.vector_routines_code import word
+from rune.backends.cpu.gemm.tile import maker
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -17,8 +16,8 @@ def convolved_function(shape: Shape, ends: Ends = IN_PARTS) -> str:
     """The stage, and the function that it calls for the transforms of its convolution."""
     make = maker(shape)
     (words,) = make.pointers("turns")
-    turns, factor, listed, spectrum, order = (word(make, words, k, "ptr") for k in range(5))
-    radix, size, count = (word(make, words, k) for k in range(5, CONVOLVED))
+    turns, factor, listed, spectrum, order = (make.word(words, k, "ptr") for k in range(5))
+    radix, size, count = (make.word(words, k) for k in range(5, CONVOLVED))
     places, room = Places(make, radix, ends, factor), size * (2 * shape.lanes)
     memory = make.writer.effect("ptr", f"alloca {shape.scalar}, i64 {(room * ROOMS).text}, align 64")
     rooms = [make.at(memory, room * number) for number in range(ROOMS)]
@@ -35,10 +34,10 @@ def convolved_function(shape: Shape, ends: Ends = IN_PARTS) -> str:
         first, zero = places.read(0, j, i), make.writer.constant(shape.vector, 0.0)
 
         def gather(k: Value) -> None:
-            put_number(make, rooms[1], k, *places.read(_index(make, order, k), j, i))
+            put_number(make, rooms[1], k, *places.read(make.word(order, k), j, i))
 
         def scatter(k: Value) -> None:
-            p = _index(make, order, k + radix - 1)
+            p = make.word(order, k + radix - 1)
             turn = scalars(make, turns, (j * (radix - 1) + p) - 1)
             places.write(times(add(first, number_of(make, result, k)), turn), p, j, i)
 
@@ -55,7 +54,3 @@ def convolved_function(shape: Shape, ends: Ends = IN_PARTS) -> str:
 
     places.each(points)
     return f"{make.text(f'convolved({PARAMETERS})')}\n\n{stages_function(shape)}"
-
-
-def _index(make: Maker, order: Value, k: Value) -> Value:
-    return make.writer.load("i64", make.at(order, k, "i64"))

@@ -265,10 +265,8 @@ def _lines(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     def group(number: Value) -> None:
         first = number * lanes
         count = (total - first).call("smin", lanes)
-        zero, no = Value(make.writer, "i8", "0"), Value(make.writer, "i1", "false")
-        nbytes = make.number(2 * n * lanes * make.shape.bytes)
         # Empty lanes would hold old stack bytes, and arithmetic on denormal numbers is slow.
-        make.writer.run("@llvm.memset.p0.i64", work[0].real, zero, nbytes, no)
+        make.clear(work[0].real, make.number(2 * n * lanes * make.shape.bytes))
 
         def line(piece: str, side: int, scratch: Place, lane: Value) -> None:
             at = first + lane

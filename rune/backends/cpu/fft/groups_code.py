@@ -12,7 +12,7 @@ from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
-from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine
 from rune.lowering.codegen.llvm.ir.text import Value
 
 # Writes what is done with a group, given where its numbers and its frequencies begin.
@@ -38,8 +38,8 @@ class _Group:
     def __init__(self, shape: Shape):
         self.make, self.lanes = maker(shape), shape.lanes
         words, self.source, self.target, work = self.make.pointers(PARAMETERS)
-        self.rows, self.n, self.count = (word(self.make, words, k) for k in (1, 2, 3))
-        self.stages, self.turns, factor = (word(self.make, words, k, "ptr") for k in (0, 4, 5))
+        self.rows, self.n, self.count = (self.make.word(words, k) for k in (1, 2, 3))
+        self.stages, self.turns, factor = (self.make.word(words, k, "ptr") for k in (0, 4, 5))
         self.factor = self.make.scalar(factor)
         room = (self.n + 1) * (2 * self.lanes)
         self.room, self.width = room, self.make.number(2 * self.lanes)

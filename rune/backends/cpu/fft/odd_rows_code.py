@@ -14,7 +14,7 @@ from rune.backends.cpu.fft.rows_code import stages_function
 from rune.backends.cpu.fft.stages import declarations, scalars
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import maker
-from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -75,8 +75,8 @@ class _Rows:
     def __init__(self, shape: Shape):
         self.make, self.lanes = maker(shape), shape.lanes
         words, self.source, self.target, memory = self.make.pointers(PARAMETERS)
-        self.stage, self.turns, self.stages, factor = (word(self.make, words, k, "ptr") for k in range(4))
-        self.count, self.radix, self.m, self.rows = (word(self.make, words, k) for k in range(4, 8))
+        self.stage, self.turns, self.stages, factor = (self.make.word(words, k, "ptr") for k in range(4))
+        self.count, self.radix, self.m, self.rows = (self.make.word(words, k) for k in range(4, 8))
         self.factor = self.make.scalar(factor)
         self.half, self.n = (self.radix + 1).binary("lshr", 1), self.radix * self.m
         self.frequencies, self.width = (self.n + 1).binary("lshr", 1), self.make.number(2 * shape.lanes)

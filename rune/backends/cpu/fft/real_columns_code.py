@@ -12,7 +12,7 @@ from rune.backends.cpu.fft.rows_code import stages_function
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
-from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -29,8 +29,8 @@ class _Columns:
     def __init__(self, shape: Shape):
         self.make = make = maker(shape)
         words, self.source, self.target, memory = make.pointers(PARAMETERS)
-        self.stages, self.turns, self.factor = (word(make, words, k, "ptr") for k in (0, 4, 5))
-        self.n, self.inner, self.count = (word(make, words, k) for k in range(1, 4))
+        self.stages, self.turns, self.factor = (make.word(words, k, "ptr") for k in (0, 4, 5))
+        self.n, self.inner, self.count = (make.word(words, k) for k in range(1, 4))
         self.room, self.width = (self.n + 1) * (2 * shape.lanes), make.number(2 * shape.lanes)
         self.rooms = [make.at(memory, self.room * number) for number in range(ROOMS)]
         # Stage k writes room k mod 2, so the last one leaves the result in one of them.

@@ -7,7 +7,7 @@ from rune.backends.cpu.fft.rows_code import call_length
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
-from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -21,8 +21,8 @@ def rows_function(shape: Shape, name: str) -> str:
     """The transform of rows, or its inverse, one row a unit."""
     make = maker(shape)
     words, source, target, memory = make.pointers(PARAMETERS)
-    length, turns = (word(make, words, k, "ptr") for k in (0, 1))
-    real, imag, *between = (make.at(memory, word(make, words, k), "i8") for k in range(2, 6))
+    length, turns = (make.word(words, k, "ptr") for k in (0, 1))
+    real, imag, *between = (make.at(memory, make.word(words, k), "i8") for k in range(2, 6))
     half = make.writer.load("i64", length)
 
     def transform(*places: Value) -> None:

@@ -10,7 +10,7 @@ from rune.backends.cpu.fft.lines import turned_squares_function
 from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, maker
-from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -92,8 +92,8 @@ def rows_function(shape: Shape) -> str:
     """The transform of rows of pairs, one row a unit. words: a length, offsets in the memory."""
     make = maker(shape)
     words, source, target, memory = make.pointers(PARAMETERS)
-    length = word(make, words, 0, "ptr")
-    places = [make.at(memory, word(make, words, k), "i8") for k in (1, 2)]
+    length = make.word(words, 0, "ptr")
+    places = [make.at(memory, make.word(words, k), "i8") for k in (1, 2)]
     n = make.writer.load("i64", length)
 
     def row(number: Value) -> None:

@@ -25,7 +25,6 @@ from rune.backends.cpu.fft.conventions import IN_PARTS, Ends
 from rune.backends.cpu.fft.lines import put_pairs, take_pairs
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, maker
-from rune.backends.cpu.vector_routines_code import word
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -72,8 +71,8 @@ def prime_function(shape: Shape, ends: Ends = IN_PARTS) -> str:
     """A stage of an odd radix among its words, by pairs of conjugate roots from a table."""
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("turns")
-    turns, factor, roots = (word(make, words, k, "ptr") for k in range(3))
-    radix, half = (word(make, words, k) for k in (3, 4))
+    turns, factor, roots = (make.word(words, k, "ptr") for k in range(3))
+    radix, half = (make.word(words, k) for k in (3, 4))
     places = Places(make, radix, ends, factor)
     sums, differences = (writer.allocate(shape.vector, MOST) for _ in range(2))
     totals = [writer.allocate(shape.vector) for _ in range(4)]

@@ -14,7 +14,7 @@ from rune.backends.cpu.fft.stages import declarations
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import maker
-from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine
 from rune.lowering.codegen.llvm.ir.text import Value
 
 # Takes the parts of a vector of frequencies, by its number in its rows.
@@ -45,8 +45,8 @@ class _Twins:
         assert factors is not None
         self.a, self.b = factors
         self.spectrum = self.make.at(self.between, 4 * n)  # behind what is between the two transforms
-        self.rows = word(self.make, words, 0)
-        self.turns, self.real_turns = (word(self.make, words, k, "ptr") for k in (1, 2))
+        self.rows = self.make.word(words, 0)
+        self.turns, self.real_turns = (self.make.word(words, k, "ptr") for k in (1, 2))
 
     def complex(self, row: Value) -> None:
         """The transform of two rows."""

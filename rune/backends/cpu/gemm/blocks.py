@@ -17,6 +17,7 @@ Source: the blocking is Goto & van de Geijn 2008, ACM TOMS 34(3).
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from operator import mul
 
 from rune.backends.cpu.gemm.panels import pack_function
@@ -51,16 +52,12 @@ def stripes_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("words")
     w = {name: make.word(words, k, "ptr" if name in _POINTERS else "i64") for k, name in enumerate(_POINTERS + _SIZES)}
-    begin, end = make.sizes("begin end")
     m, n, k, units, watch = w["m"], w["n"], w["k"], w["units"], make.watch_of(words)
     by_rows = w["by_rows"].compare("ne", 0)
     unit = writer.select(by_rows, make.number(ROWS), shape.panel)
     length = writer.select(by_rows, m, n)
 
-    def one_batch(i: Value) -> None:
-        # A task may begin and end in the middle of a product of the batch.
-        low = (begin - i * units).call("smax", 0) * unit
-        high = least(least(end - i * units, units) * unit, length)
+    def entry(i: Value, low: Value, high: Value) -> None:
         at = [make.at(w[x], i * size) for x, size in (("a", m * k), ("b", k * n), ("c", m * n))]
         rows = writer.select(by_rows, low, 0), writer.select(by_rows, high, m)
         columns = writer.select(by_rows, 0, low), writer.select(by_rows, n, high)
@@ -69,9 +66,30 @@ def stripes_function(shape: Shape) -> str:
         few = (m <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
         writer.either(few, lambda: make.call_piece("rows", *operands), lambda: make.call("block", *operands))
 
-    last = end.ceil_div(units)
-    writer.count_up(begin.binary("udiv", units), last, 1, make.watched(watch, one_batch))
+    each_entry(make, watch, units, unit, length, entry)
     return make.text("stripes(ptr %words, i64 %begin, i64 %end)")
+
+
+def each_entry(
+    make: Maker,
+    watch: Value,
+    units: Value,
+    unit: Value | int,
+    length: Value,
+    body: Callable[[Value, Value, Value], None],
+) -> None:
+    """body(number, low, high) for the entries of a batch that units %begin..%end are of.
+
+    units: of an entry, which has `length` rows or columns; unit: how many of them one unit has.
+    A task may begin and end in the middle of an entry.
+    """
+    begin, end = make.sizes("begin end")
+
+    def entry(i: Value) -> None:
+        low = (begin - i * units).call("smax", 0) * unit
+        body(i, low, least(least(end - i * units, units) * unit, length))
+
+    make.writer.count_up(begin.binary("udiv", units), end.ceil_div(units), 1, make.watched(watch, entry))
 
 
 def rows_function(shape: Shape) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rune.backends.cpu.gemm.blocks import HEIGHT, spread, task_words
+from rune.backends.cpu.gemm.blocks import HEIGHT, each_entry, spread, task_words
 from rune.backends.cpu.gemm.packing import (
     STRIPE,
     parameters_of_stripe,
@@ -163,17 +163,13 @@ def stripes_function(shape: Shape) -> str:
     """A task of the pool: groups of rows begin..end of the batch."""
     make = maker(shape)
     (a, b, c, digits), (m, n, k, units), watch = make.words_of_task(4, 4)
-    begin, end = make.sizes("begin end")
-    writer, slot, zero = make.writer, make.writer.allocate("i64"), make.number(0)
+    slot, zero = make.writer.allocate("i64"), make.number(0)
 
-    def entry(i: Value) -> None:
-        low = (begin - i * units).call("smax", 0) * HEIGHT
-        high = least(least(end - i * units, units) * HEIGHT, m)
+    def entry(i: Value, low: Value, high: Value) -> None:
         lhs, rhs = sides_of_entry(make, a, b, digits, i, slot)
         make.call("narrow_block", lhs, rhs, make.at(c, i * m * n), digits, watch, n, low, high, zero, n, k)
 
-    last = end.ceil_div(units)
-    writer.count_up(begin.binary("udiv", units), last, 1, make.watched(watch, entry))
+    each_entry(make, watch, units, HEIGHT, m, entry)
     return make.text("narrow_stripes(ptr %words, i64 %begin, i64 %end)")
 
 

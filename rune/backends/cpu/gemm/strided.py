@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rune.backends.cpu.gemm import exchanged, narrow, packing, pieces
-from rune.backends.cpu.gemm.blocks import HEIGHT, split_of, spread, task_words
+from rune.backends.cpu.gemm.blocks import HEIGHT, each_entry, split_of, spread, task_words
 from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, roles_of_stripe, sides_of_entry
 from rune.backends.cpu.gemm.pieces import rows_alone, vector_counts
 from rune.backends.cpu.gemm.product import DEPTH, Digits, Product
@@ -79,14 +79,11 @@ def stripes_function(shape: Shape) -> str:
     writer, (words,) = make.writer, make.pointers("words")
     a, b, c, digits = (make.word(words, x, "ptr") for x in range(4))
     m, n, k, by_rows, units, exchanges = (make.word(words, x) for x in range(4, 10))
-    begin, end = make.sizes("begin end")
     across = by_rows.compare("ne", 0)
     unit = writer.select(across, make.number(ROWS), shape.panel)
     length, slot, watch = writer.select(across, m, n), writer.allocate("i64"), make.watch_of(words)
 
-    def one_batch(i: Value) -> None:
-        low = (begin - i * units).call("smax", 0) * unit
-        high = least(least(end - i * units, units) * unit, length)
+    def entry(i: Value, low: Value, high: Value) -> None:
         lhs, rhs = sides_of_entry(make, a, b, digits, i, slot)
         rows = writer.select(across, low, 0), writer.select(across, high, m)
         columns = writer.select(across, 0, low), writer.select(across, n, high)
@@ -98,8 +95,7 @@ def stripes_function(shape: Shape) -> str:
             lambda: make.call_piece("view_block", *operands, n, *ranges),
         )
 
-    last = end.ceil_div(units)
-    writer.count_up(begin.binary("udiv", units), last, 1, make.watched(watch, one_batch))
+    each_entry(make, watch, units, unit, length, entry)
     return make.text("view_stripes(ptr %words, i64 %begin, i64 %end)")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rune.backends.cpu.gemm.panels import transpose
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import block_count, maker
-from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine, word
+from rune.backends.cpu.vector_routines_code import PARAMETERS, public, routine
 from rune.lowering.codegen.llvm.ir.text import Value
 
 
@@ -16,7 +16,7 @@ def text(shape: Shape) -> str:
     """
     make, lanes = maker(shape), shape.lanes
     words, source, target, _ = make.pointers(PARAMETERS)
-    n = word(make, words, 0)
+    n = make.word(words, 0)
     half = make.writer.constant(shape.vector, 0.5)
     squares = block_count(n, lanes)
 
