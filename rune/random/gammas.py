@@ -209,8 +209,8 @@ def beta(
     >>> rune.random.beta(rune.random.key(0), 2.0, 3.0, (2,))
     Array([0.23627362, 0.49045962], f32[2], cpu:0)
     """
-    _, shape, parameters = real_arguments("beta", shape, dtype, a, b)
-    first, second = _two_logs(key, *parameters, shape)
+    _, shape, (of_first, of_second) = real_arguments("beta", shape, dtype, a, b)
+    first, second = _two_logs(key, of_first, of_second, shape)
     largest = ops.stop_gradient(rnp.maximum(first, second))
     x, y = rnp.exp(first - largest), rnp.exp(second - largest)
     return x / (x + y)

@@ -18,7 +18,6 @@ from rune.scipy.special.gammas import digamma, zeta_of
 from rune.scipy.stats.discrete import Discrete, Summed
 
 
-
 def _share(p: Array) -> Array:
     return (p >= 0) & (p <= 1)
 

@@ -22,7 +22,6 @@ from rune.scipy.stats.on_line import log_of_one_and_square
 from rune.typing import ArrayLike
 
 
-
 def _half_line(*shapes: Array) -> tuple[float, float]:
     return 0.0, rnp.inf
 
