@@ -17,6 +17,7 @@ from rune.numpy.overlaps import check_mode, pads_of, slid
 from rune.numpy.padding import pad
 from rune.numpy.shapes import flip
 from rune.ops import conventions as c
+from rune.ops.movement import move_axis
 from rune.scipy.fft.lengths import next_fast_len
 from rune.typing import ArrayLike, Axis
 
@@ -328,12 +329,11 @@ def _overlap_added(x: Array, kernel: Array, along: int, axes: tuple[int, ...]) -
     count = -(-n // step)
     widths = [(0, count * step - n if k == along else 0) for k in range(rank(x))]
     split = (*p[:along], count, step, *p[along + 1 :])
-    rows = c.transpose(c.reshape(pad(x, widths), split), _first(along, rank(x) + 1))
+    rows = move_axis(c.reshape(pad(x, widths), split), along, 0)
     sizes = [p[k] + q[k] - 1 for k in other_axes]
     places = tuple(k + 1 for k in (*other_axes, along))
     products = _by_transforms(rows, kernel[None], [*sizes, step + m - 1], places)
-    back = tuple(sorted(range(rank(products)), key=_first(along, rank(products)).__getitem__))
-    blocks = c.transpose(products, back)  # [..., count, step + m - 1, ...], before the tails are shifted
+    blocks = move_axis(products, 0, along)  # [..., count, step + m - 1, ...], before the tails are shifted
     body = _cut(blocks, {along + 1: (0, step)})
     tail = _cut(blocks, {along + 1: (step, m - 1)})
     shape = type_of(body).shape
@@ -343,8 +343,3 @@ def _overlap_added(x: Array, kernel: Array, along: int, axes: tuple[int, ...]) -
     body_pads[along], tail_pads[along], tail_pads[along + 1] = (0, 1), (1, 0), (0, step - m + 1)
     full = c.reshape(pad(body, body_pads) + pad(tail, tail_pads), merged_shape)
     return _cut(full, {along: (0, n + m - 1)})
-
-
-def _first(axis: int, ndim: int) -> tuple[int, ...]:
-    """The permutation that moves an axis to the front."""
-    return (axis, *(k for k in range(ndim) if k != axis))
