@@ -183,7 +183,7 @@ def shape_for(name: str, shape: Shape | None, *shapes: Shape) -> Shape:
 
 def real_arguments(
     name: str, shape: Shape | None, dtype: DTypeLike | None, *params: ArrayLike
-) -> tuple[np.dtype, Shape, list[Any]]:
+) -> tuple[np.dtype, Shape, list[Array]]:
     """The floating dtype and the shape of a result, and the parameters in that dtype.
 
     Errors: those of `floating`, `joint_shape` and `in_dtype`.
