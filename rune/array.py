@@ -15,7 +15,7 @@ import gc
 import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rune.backends.shared.allocations import copied_in, copied_out, note
 from rune.backends.shared.host_memory import count_arrays
 from rune.backends.shared.protocol import Buffer, ReadsAhead, SharesMemory
 from rune.core.types import ArrayType
+from rune.core.values import DTypeLike
 from rune.dtypes import stored_words
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
@@ -37,9 +38,6 @@ from rune.sharding.memory import Blocks, Spread, is_readable, replicas
 from rune.sharding.shardings import Sharding, SingleDeviceSharding
 from rune.sharding.shards import RemoteShard, Shard, shard
 from rune.sharding.stored import StoredSharding, stored
-
-if TYPE_CHECKING:
-    from rune.typing import DTypeLike
 
 
 @dataclass(frozen=True, slots=True)

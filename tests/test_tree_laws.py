@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, namedtuple
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rune import tree, tree_util
+from tests.test_tree import Layer, Point
 
 Loose = namedtuple("Loose", ["first", "second"])
-
-
-class Point(NamedTuple):
-    x: Any
-    y: Any
-
-
-@dataclass
-class Layer:
-    weight: Any
-    bias: Any
-    name: str = "dense"
-
-
-tree.register_dataclass(Layer, data_fields=["weight", "bias"], meta_fields=["name"])
 
 
 def trees():

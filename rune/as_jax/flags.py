@@ -45,14 +45,6 @@ def _on_device(value: Any) -> Change:
     return {"device": value.name if isinstance(value, Device) else platform_name(value)}
 
 
-def _in_cache(value: Any) -> Change:
-    return {"cache_dir": None if value is None else str(value)}
-
-
-def _cpu_devices(value: Any) -> Change:
-    return {"cpu_devices": 1 if value < 0 else value}
-
-
 @dataclass(frozen=True, slots=True)
 class Acting:
     """An option that acts: how it changes rune's settings, and its value under given settings."""
@@ -80,8 +72,10 @@ ACTING: Mapping[str, Acting] = {
     "jax_default_device": Acting(_on_device, lambda s: s.device and device_named(s.device), None),
     "jax_platforms": Acting(_on_platform, lambda s: s.device and s.device.split(":")[0], None),
     "jax_platform_name": Acting(_on_platform, lambda s: (s.device or "").split(":")[0], ""),
-    "jax_compilation_cache_dir": Acting(_in_cache, lambda s: s.cache_dir, None),
-    "jax_num_cpu_devices": Acting(_cpu_devices, lambda s: s.cpu_devices, -1),
+    "jax_compilation_cache_dir": Acting(
+        lambda v: {"cache_dir": None if v is None else str(v)}, lambda s: s.cache_dir, None
+    ),
+    "jax_num_cpu_devices": Acting(lambda v: {"cpu_devices": 1 if v < 0 else v}, lambda s: s.cpu_devices, -1),
 }
 
 # How XLA compiles, what it stores, what JAX prints: none of these options changes a result here,

@@ -27,68 +27,43 @@ from rune.errors import ArgumentError
 VERSION = "0.10.2"  # of JAX, and of jaxlib
 PACKAGES = ("jax", "jaxlib")
 
+# Public modules that jax 0.10.2 has under the same names in jax._src.
+SAME_NAMES = """
+    ad_checkpoint custom_batching custom_derivatives dlpack errors interpreters.ad interpreters.mlir
+    interpreters.partial_eval interpreters.pxla lax.linalg monitoring nn.initializers numpy.fft numpy.linalg profiler
+    ref scipy scipy.fft scipy.integrate scipy.linalg scipy.ndimage scipy.signal scipy.special scipy.stats.bernoulli
+    scipy.stats.beta scipy.stats.gamma scipy.stats.multivariate_normal scipy.stats.norm scipy.stats.truncnorm stages
+    test_util tree typing
+    """
 # Each public module, and the private modules of jax 0.10.2 (under jax._src) whose names it exports.
 PRIVATE: Mapping[str, str] = {
+    **{f"jax.{name}": name for name in SAME_NAMES.split()},
     "jax": "api basearray callback shard_map stateful pmap",
-    "jax.ad_checkpoint": "ad_checkpoint",
-    "jax.custom_batching": "custom_batching",
-    "jax.custom_derivatives": "custom_derivatives",
     "jax.debug": "debugging debugger",
-    "jax.dlpack": "dlpack",
-    "jax.errors": "errors",
     "jax.experimental.layout": "layout",
     "jax.experimental.mesh_utils": "mesh_utils",
     "jax.extend.linear_util": "linear_util",
     "jax.extend.source_info_util": "source_info_util",
     "jax.image": "image image.scale",
-    "jax.interpreters.ad": "interpreters.ad",
-    "jax.interpreters.mlir": "interpreters.mlir",
-    "jax.interpreters.partial_eval": "interpreters.partial_eval",
-    "jax.interpreters.pxla": "interpreters.pxla",
     "jax.lax": """
         lax lax.lax lax.ann lax.convolution lax.fft lax.other lax.parallel lax.slicing lax.special lax.utils
         lax.windowed_reductions lax.control_flow lax.control_flow.common lax.control_flow.conditionals
         lax.control_flow.loops lax.control_flow.solves
         """,
-    "jax.lax.linalg": "lax.linalg",
-    "jax.monitoring": "monitoring",
     "jax.nn": "nn nn.functions",
-    "jax.nn.initializers": "nn.initializers",
     "jax.numpy": """
         numpy.array_constructors numpy.array_creation numpy.array_methods numpy.einsum numpy.index_tricks
         numpy.indexing numpy.lax_numpy numpy.polynomial numpy.reductions numpy.scalar_types numpy.setops numpy.sorting
         numpy.tensor_contractions numpy.ufunc_api numpy.ufuncs numpy.vectorize numpy.window_functions
         """,
-    "jax.numpy.fft": "numpy.fft",
-    "jax.numpy.linalg": "numpy.linalg",
     "jax.ops": "ops ops.scatter",
-    "jax.profiler": "profiler",
     "jax.random": "prng random random.core random.prng",
-    "jax.ref": "ref",
-    "jax.scipy": "scipy",
-    "jax.scipy.fft": "scipy.fft",
-    "jax.scipy.integrate": "scipy.integrate",
-    "jax.scipy.linalg": "scipy.linalg",
-    "jax.scipy.ndimage": "scipy.ndimage",
     "jax.scipy.optimize": "scipy.optimize scipy.optimize.bfgs scipy.optimize.minimize",
-    "jax.scipy.signal": "scipy.signal",
     "jax.scipy.sparse.linalg": "scipy.sparse scipy.sparse.linalg",
     "jax.scipy.spatial.transform": "scipy.spatial scipy.spatial.transform",
-    "jax.scipy.special": "scipy.special",
     "jax.scipy.stats": "scipy.stats scipy.stats.kde",
-    "jax.scipy.stats.bernoulli": "scipy.stats.bernoulli",
-    "jax.scipy.stats.beta": "scipy.stats.beta",
-    "jax.scipy.stats.gamma": "scipy.stats.gamma",
-    "jax.scipy.stats.multivariate_normal": "scipy.stats.multivariate_normal",
-    "jax.scipy.stats.norm": "scipy.stats.norm",
-    "jax.scipy.stats.truncnorm": "scipy.stats.truncnorm",
     "jax.sharding": "mesh named_sharding partition_spec sharding",
-    "jax.stages": "stages",
-    "jax.test_util": "test_util",
-    "jax.tree": "tree",
-    "jax.typing": "typing",
 }
-
 # Modules of a public package whose names the package exports, too.
 WITHIN: Mapping[str, str] = {"jax.experimental.sparse": "ad api bcoo bcsr coo csr random transform util"}
 

@@ -33,8 +33,19 @@ class SupportsArray(Protocol):
         ...
 
 
+class HasDtype(Protocol):
+    """A NumPy or rune class that stands for its dtype, such as `rune.numpy.float32`."""
+
+    @property
+    def dtype(self) -> object:
+        """The dtype itself."""
+        ...
+
+
 Value: TypeAlias = Typed | np.ndarray | np.generic | bool | int | float | complex
 Operand: TypeAlias = Value | SupportsArray | Dim
 Values: TypeAlias = Sequence[Value | None]  # None: unknown, or a cotangent of zero
 Params: TypeAlias = Mapping[str, Any]  # of an equation, by name
 V = TypeVar("V", bound=Operand)  # of functions that may return their argument
+# A NumPy dtype, its name, or a class: np.dtype("f4"), "float32", rune.numpy.float32, float.
+DTypeLike: TypeAlias = np.dtype | str | type[Any] | HasDtype

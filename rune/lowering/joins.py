@@ -12,19 +12,15 @@ Cost: log n copies of each element, to the base MOST, in place of n comparisons.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rune.core.values import Value
 from rune.lowering.kernelize.cost import MAX_BUFFERS
 from rune.ops.movement import concatenate
 
-if TYPE_CHECKING:
-    from rune.array import Array
-
 MOST = MAX_BUFFERS  # pieces of one concatenation
 
 
-def join_many(pieces: Sequence[Value], axis: int) -> Array:
+def join_many(pieces: Sequence[Value], axis: int) -> Value:
     """All pieces one after another, with at most MOST in any concatenation."""
     while len(pieces) > MOST:
         runs = [pieces[i : i + MOST] for i in range(0, len(pieces), MOST)]

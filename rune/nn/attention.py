@@ -22,6 +22,8 @@ from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.nn.normalisation import logsumexp, softmax
 from rune.typing import ArrayLike
 
+# The score of a masked key: finite, so that a row without keys has a mean instead of NaN, and far
+# enough from the end of f32 that its difference from the largest score is finite, too.
 MASKED = -0.7 * float(np.finfo(np.float32).max)
 
 

@@ -46,7 +46,7 @@ def _pads(name: str, padding: Padding, rank: int) -> Any:
         return ((padding, padding),) * rank
     pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding)
     if len(pairs) != rank:
-        raise ArgumentError(f"{name}: cannot use padding {padding} ({rank} entries required)")
+        raise ArgumentError(f"{name}: cannot use padding {padding} (one entry per axis required: {rank})")
     return pairs
 
 

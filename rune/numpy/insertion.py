@@ -36,7 +36,7 @@ from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_values import modulo, signed
-from rune.ops.movement import part
+from rune.ops.movement import move_axis, part
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
 from rune.transforms.compile.tiers import tiered
@@ -140,9 +140,7 @@ def _one_place(values: ArrayLike, x: ArrayLike, at: int, single: bool) -> Any:
         values = c.expand_dims(values, tuple(range(rank(x))))
     elif single and rank(values) <= rank(x):
         full_rank = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
-        order = list(range(1, rank(x)))
-        order.insert(at, 0)
-        values = c.transpose(full_rank, order)
+        values = move_axis(full_rank, 0, at)
     full_rank = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
     return broadcast_to("insert", full_rank, _with_size(type_of(x).shape, at, type_of(full_rank).shape[at]))
 
@@ -359,17 +357,13 @@ def compress(
 
 def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) -> Array:
     """The first `size` slices where truth holds: each goes to the place of its running count."""
-    x = c.transpose(x, (at, *(i for i in range(rank(x)) if i != at)))
-    x = x[: type_of(truth).shape[0]]
+    x = move_axis(x, at, 0)[: type_of(truth).shape[0]]
     increments = ops.cast(truth, dtypes.i32)
     place = ops.sub(ops.cumsum(increments, axis=0, reverse=False), constant(1, increments))
     place = ops.select(truth, place, constant(size, place))
     fill = np.asarray(fill_value).astype(type_of(x).dtype)
     out = ops.broadcast(fill, shape=(size, *type_of(x).shape[1:]), axes=())
-    out = out.at[place].set(x, mode="drop")
-    order = list(range(1, rank(out)))
-    order.insert(at, 0)
-    return c.transpose(out, order)
+    return move_axis(out.at[place].set(x, mode="drop"), 0, at)
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:

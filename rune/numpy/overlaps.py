@@ -16,6 +16,7 @@ from rune.array import Array
 from rune.core.interpreter import is_evaluating, literal, type_of
 from rune.core.values import Value
 from rune.dims import Size
+from rune.errors import ArgumentError
 from rune.numpy.arguments import rank
 from rune.numpy.creation import arange
 from rune.numpy.logic import isfinite
@@ -24,6 +25,7 @@ from rune.ops.family import zeros_like
 from rune.ops.sliding import windows
 from rune.typing import ArrayLike
 
+MODES = ("full", "same", "valid")  # all overlaps, as many as elements of x, or whole ones
 _LARGEST = 1 << 22  # the most elements in a matrix of windows
 
 
@@ -114,3 +116,14 @@ def _in_runs(first: int, end: int, x: Array, kernel: Array) -> Array:
         return _products_within(segment, kernel, (places >= first) & (places < end))
 
     return c.reshape(control.map(run, starts), -1)[:count]
+
+
+def check_mode(name: str, mode: str) -> None:
+    """Errors: ArgumentError for a mode that is not one of MODES."""
+    if mode not in MODES:
+        raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(MODES)})")
+
+
+def pads_of(mode: str, size: Size) -> tuple[Size, Size]:
+    """The zeros before and after an axis over which `size` elements slide, in one of MODES."""
+    return {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}[mode]

@@ -125,7 +125,7 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
         raise ArgumentError(f"pad: cannot use {name}={pad_width!r} (integers required)")
     if widths.shape not in {(), (1,), (2,), (1, 1), (1, 2), (rank(x), 1), (rank(x), 2)}:
         raise ArgumentError(
-            f"pad: cannot pad {type_of(x)} by {name}={pad_width!r} (a number, a pair or {rank(x)} pairs required)"
+            f"pad: cannot pad {type_of(x)} by {name}={pad_width!r} (a number, a pair, or a pair per axis required)"
         )
     return np.broadcast_to(widths, (rank(x), 2)).tolist()
 

@@ -80,7 +80,7 @@ def _fills(fill: object, ndim: int) -> Sequence[Array]:
     """The fill of each axis."""
     if isinstance(fill, tuple | list):
         if len(fill) != ndim:
-            raise ArgumentError(f"nonzero: cannot fill {ndim} axes with {len(fill)} fill values")
+            raise ArgumentError(f"nonzero: cannot use {len(fill)} fill values (one per axis required: {ndim})")
         return [value("nonzero", v) for v in fill]
     return [value("nonzero", 0 if fill is None else fill)] * ndim
 

@@ -20,6 +20,7 @@ from rune.numpy.shapes import expand_dims
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
+from rune.ops.movement import move_axis
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted, unrounded
 from rune.ops.scalars import int_bounds, wrapped
 from rune.transforms.compile.tiers import tiered
@@ -110,9 +111,7 @@ def linspace(
         counter = _counter(ends, num, parts, target)
         values = ops.floor(values) if counter is None else _floor_steps(ends, num, parts, counter)
     at = c.normalised_axis("linspace", axis, type_of(values))
-    order = list(range(1, type_of(values).ndim))
-    order.insert(at, 0)
-    values = placed(c.astype(c.transpose(values, order), target), device)
+    values = placed(c.astype(move_axis(values, 0, at), target), device)
     if not retstep:
         return values
     step = ops.div(ops.sub(stop, start), _number(parts, float_dtype) if parts != 0 else math.nan)

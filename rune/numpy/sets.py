@@ -27,6 +27,7 @@ from rune.numpy.positions import flat_positions
 from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops.family import fit, size_value
+from rune.ops.movement import move_axis
 from rune.ops.promote import constant
 from rune.ops.sorting import positions_like
 from rune.typing import ArrayLike
@@ -209,7 +210,7 @@ def unique(
         keys, rows, shape = [c.reshape(x, -1)], c.reshape(x, -1), type_of(x).shape
     else:
         at = c.normalised_axis("unique", axis, type_of(x))
-        rows = ops.transpose(x, permutation=(at, *(i for i in range(type_of(x).ndim) if i != at)))
+        rows = move_axis(x, at, 0)
         length, *row_shape = type_of(rows).shape
         keys, shape = _columns(ops.reshape(rows, shape=(length, product(row_shape)))), (length,)
     _require_fill(type_of(rows).shape[0], size, fill_value)
@@ -250,13 +251,7 @@ def _values(
         distinct = _filled(rows, _chosen(positions, starts, size, np.iinfo(np.int32).max), fill_value)
     if axis is None:
         return distinct
-    ndim = type_of(distinct).ndim
-    return ops.transpose(distinct, permutation=_to_place(axis % ndim, ndim))
-
-
-def _to_place(axis: int, ndim: int) -> tuple[int, ...]:
-    """The permutation that moves the first axis to `axis`."""
-    return (*range(1, axis + 1), 0, *range(axis + 1, ndim))
+    return move_axis(distinct, 0, axis % type_of(distinct).ndim)
 
 
 def _numbers(starts: ArrayLike, positions: ArrayLike) -> Array:

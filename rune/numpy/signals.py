@@ -15,7 +15,7 @@ from rune.numpy.arithmetic import abs, mod
 from rune.numpy.composites import composite
 from rune.numpy.joining import concatenate
 from rune.numpy.logic import where
-from rune.numpy.overlaps import slid
+from rune.numpy.overlaps import check_mode, pads_of, slid
 from rune.numpy.reductions import cumsum, diff, sum
 from rune.numpy.shapes import moveaxis
 from rune.numpy.sorting import argsort, searchsorted
@@ -23,9 +23,6 @@ from rune.ops import conventions as c
 from rune.ops.promote import scalar_kind, unrounded
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
-
-_MODES = ("full", "same", "valid")
-
 
 # --- convolution --------------------------------------------------------------------------------
 
@@ -52,10 +49,10 @@ def convolve(
     >>> rnp.convolve(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]), preferred_element_type="int32")
     Array([0, 1, 4, 7, 6], i32[5], cpu:0)
     """
-    x, y = _sequences("convolve", a, v, preferred_element_type)
+    x, y = _sequences("convolve", a, v, mode, preferred_element_type)
     if mode != "full" and type_of(x).shape < type_of(y).shape:
         x, y = y, x
-    return slid(x, y[::-1], _padding("convolve", type_of(y).shape[0], mode))
+    return slid(x, y[::-1], pads_of(mode, type_of(y).shape[0]))
 
 
 @tiered
@@ -77,29 +74,23 @@ def correlate(
     >>> rnp.correlate(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]), "same")
     Array([5., 8., 3.], f32[3], cpu:0)
     """
-    x, y = _sequences("correlate", a, v, preferred_element_type)
+    x, y = _sequences("correlate", a, v, mode, preferred_element_type)
     y = c.conj(y)
     if mode == "full" or type_of(y).shape <= type_of(x).shape:
-        return slid(x, y, _padding("correlate", type_of(y).shape[0], mode))
-    return slid(y, x, _padding("correlate", type_of(x).shape[0], mode))[::-1]
+        return slid(x, y, pads_of(mode, type_of(y).shape[0]))
+    return slid(y, x, pads_of(mode, type_of(x).shape[0]))[::-1]
 
 
-def _sequences(name: str, a: ArrayLike, v: ArrayLike, dtype: DTypeLike | None) -> list[Array]:
-    """Two vectors of one dtype."""
+def _sequences(name: str, a: ArrayLike, v: ArrayLike, mode: str, dtype: DTypeLike | None) -> list[Array]:
+    """Two vectors of one dtype. Errors: those of `check_mode`, and ShapeError."""
     x, y = together(name, a, v)
     for vector in (x, y):
         if rank(vector) != 1 or type_of(vector).shape[0] == 0:
             why = "vectors with elements required"
             raise ShapeError(f"{name}: cannot slide {type_of(y)} over {type_of(x)} ({why})")
+    check_mode(name, mode)
     kind = type_of(default_inexact(name, x)).dtype if dtype is None else dtypes.as_dtype(dtype)
     return [c.astype(x, kind), c.astype(y, kind)]
-
-
-def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
-    """How many zeros to put around the longer sequence, for a shorter one of `size` elements."""
-    if mode not in _MODES:
-        raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
-    return {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}[mode]
 
 
 # --- interpolation ------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from rune.ops import conventions as c
 from rune.ops.at import AtIndex
 from rune.ops.conventions import Axis
 from rune.ops.family import size_value
+from rune.ops.movement import move_axis
 from rune.ops.promote import as_type, broadcast_to, broadcast_together
 from rune.ops.subscript import read
 from rune.records import dataclass
@@ -161,7 +162,7 @@ class ufunc:
                 f"{self.__name__}.reduce: cannot use where= without initial= "
                 f"for {type_of(x)} (the function has no identity)"
             )
-        rows, masks = _rows(x, axis), None
+        rows, masks = move_axis(x, axis, 0), None
         if first is None:
             if type_of(rows).shape[0] == 0:
                 raise ArgumentError(
@@ -173,7 +174,7 @@ class ufunc:
             shape, dtype = type_of(rows).shape[1:], type_of(rows).dtype
             start = broadcast_to(self.__name__, as_type(first, dtype), shape)
         if where is not None:
-            masks = _rows(broadcast_to(self.__name__, value("where", where), type_of(x).shape), axis)
+            masks = move_axis(broadcast_to(self.__name__, value("where", where), type_of(x).shape), axis, 0)
 
         def step(total: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
             new = self._like(total, total, row[0])
@@ -202,7 +203,7 @@ class ufunc:
         at = c.normalised_axis(self.__name__, axis, type_of(x))
         if self._ways.accumulate is not None:
             return self._ways.accumulate(x, at, dtype)
-        rows = _rows(self._in(x, dtype), at)
+        rows = move_axis(self._in(x, dtype), at, 0)
         if type_of(rows).shape[0] == 0:
             return x
 
@@ -212,7 +213,7 @@ class ufunc:
 
         first = read(rows, 0)
         later = scan(step, first, read(rows, slice(1, None)))[1]
-        return _from_rows(ops.concatenate(c.expand_dims(first, 0), later, axis=0), at)
+        return move_axis(ops.concatenate(c.expand_dims(first, 0), later, axis=0), 0, at)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of every element of A with every element of B.
@@ -269,7 +270,7 @@ class ufunc:
         if rank(starts) != 1:
             raise ShapeError(f"{self.__name__}.reduceat: cannot use indices {type_of(starts)} (rank 1 required)")
         at = c.normalised_axis(self.__name__, axis, type_of(x))
-        rows = _rows(self._in(x, dtype), at)
+        rows = move_axis(self._in(x, dtype), at, 0)
         starts = c.astype(starts, dtypes.i32)
         size = size_value(type_of(rows).shape[0], dtypes.i32)
         ends = ops.concatenate(read(starts, slice(1, None)), c.expand_dims(size, 0), axis=0)
@@ -282,19 +283,8 @@ class ufunc:
 
             return fori_loop(0, type_of(rows).shape[0], step, read(rows, start))
 
-        return _from_rows(vmap(of_part)(starts, ends), at)
+        return move_axis(vmap(of_part)(starts, ends), 0, at)
 
 
 def _choose(mask: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     return ops.select(*broadcast_together("ufunc", [mask, x, y]))
-
-
-def _rows(x: ArrayLike, axis: int) -> Array:
-    """The slices along an axis as rows."""
-    return c.transpose(x, (axis, *(i for i in range(rank(x)) if i != axis)))
-
-
-def _from_rows(rows: ArrayLike, axis: int) -> Array:
-    order = list(range(1, rank(rows)))
-    order.insert(axis, 0)
-    return c.transpose(rows, order)

@@ -13,7 +13,7 @@ from rune.array import Array, as_array
 from rune.backends.cpu.meanings import bits
 from rune.control import while_loop
 from rune.core.interpreter import is_evaluating, type_of
-from rune.core.types import ArrayType, Shape
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
@@ -38,12 +38,8 @@ def _magnitudes(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Any]:
     if type_of(numbers[0]).dtype not in dtypes.INTEGER:
         raise DtypeError(f"{name}: cannot take {type_of(numbers[0])} (integer dtype required)")
     shape = type_of(numbers[0]).shape or type_of(numbers[1]).shape
-    spread = [x if type_of(x).shape == shape else _spread(x, shape) for x in numbers]
+    spread = [x if type_of(x).shape == shape else ops.broadcast(x, shape=shape, axes=()) for x in numbers]
     return [c.absolute(x) for x in spread]
-
-
-def _spread(x: Array, shape: int | Shape) -> Array:
-    return ops.broadcast(x, shape=shape, axes=())
 
 
 @tiered

@@ -66,7 +66,9 @@ def _check_groups(lhs: ArrayType, rhs: ArrayType, conv: Conv) -> None:
     of_features, of_batches = conv.groups
     if features != in_features * of_features:
         raise _refuse(
-            lhs, rhs, f"{features} input features in {of_features} groups against {in_features} of the kernel"
+            lhs,
+            rhs,
+            f"{features} input features, feature_group_count={of_features}, against {in_features} of the kernel",
         )
     if out_features % (of_features * of_batches) != 0 or batch % of_batches != 0:
         raise _refuse(lhs, rhs, f"{out_features} output features and {batch} batches in groups {conv.groups}")

@@ -10,7 +10,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
-from rune.core.values import Operand
+from rune.core.values import DTypeLike, Operand
 from rune.dims import Dim
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
@@ -41,7 +41,6 @@ from rune.ops.subscript import read
 if TYPE_CHECKING:
     from rune.array import Array
     from rune.backends import Device
-    from rune.typing import DTypeLike
 
 # Attributes of arrays and traced values for the package itself, not part of their public surface.
 INTERNAL = frozenset(

@@ -14,7 +14,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
-from rune.core.values import Operand, Value
+from rune.core.values import DTypeLike, Operand, Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.ops import arithmetic as a
@@ -28,7 +28,6 @@ from rune.ops.sorting import sort
 
 if TYPE_CHECKING:
     from rune.array import Array
-    from rune.typing import DTypeLike
 
 
 def reduce(name: str, primitive: Primitive, x: Operand, axis: Axis = None, keepdims: bool = False) -> Array:

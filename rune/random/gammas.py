@@ -23,7 +23,7 @@ from rune.errors import ShapeError
 from rune.random.inverses import exponential
 from rune.random.keys import Key, single_key, split
 from rune.random.normals import standard_normal
-from rune.random.sampler import Sampler, floating, in_dtype, joint_shape, shape_for, shape_of, with_static
+from rune.random.sampler import Sampler, floating, in_dtype, real_arguments, shape_for, shape_of, with_static
 from rune.random.special import gamma_log_derivative
 from rune.random.uniforms import rademacher, unit_interval
 from rune.transforms.batching.vmap import vmap
@@ -139,18 +139,15 @@ def _many_logs_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
     return log_number, tangents[1] * gamma_log_derivative(primals[1], log_number)
 
 
-def _draw_each(
-    draw: Callable[[Key, Array], Array], key: ArrayLike, a: ArrayLike, shape: Shape, dtype: np.dtype
-) -> Array:
+def _draw_each(draw: Callable[[Key, Array], Array], key: ArrayLike, a: Array, shape: Shape) -> Array:
     """Numbers of a shape, each from its own key."""
-    parameters = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
     keys = split(single_key("gamma", key), product(shape))
-    return draw(keys, parameters.ravel()).reshape(shape)
+    return draw(keys, rnp.broadcast_to(a, shape).ravel()).reshape(shape)
 
 
-def _two_logs(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
+def _two_logs(key: ArrayLike, a: Array, b: Array, shape: Shape) -> tuple[Array, Array]:
     """Logarithms of gamma numbers with parameters a and b, drawn in one loop."""
-    pair = (rnp.broadcast_to(in_dtype("gamma", v, dtype), shape) for v in (a, b))
+    pair = (rnp.broadcast_to(v, shape) for v in (a, b))
     keys = vmap(lambda k: split(k, product(shape)))(split(single_key("gamma", key)))
     logs = _many_logs(keys.ravel(), rnp.stack(list(pair)).ravel()).reshape(2, *shape)
     return logs[0], logs[1]
@@ -171,8 +168,8 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DType
     >>> rune.random.gamma(rune.random.key(0), 2.0, (2,))
     Array([1.5897877, 1.7599413], f32[2], cpu:0)
     """
-    kind = floating("gamma", dtype, a)
-    return _draw_each(_many, key, a, joint_shape("gamma", shape, a), kind)
+    _, shape, (parameter,) = real_arguments("gamma", shape, dtype, a)
+    return _draw_each(_many, key, parameter, shape)
 
 
 @Sampler
@@ -189,8 +186,8 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DT
     >>> rune.random.loggamma(rune.random.key(0), 1e-3, (2,))
     Array([-110.61791,  -95.54807], f32[2], cpu:0)
     """
-    kind = floating("loggamma", dtype, a)
-    return _draw_each(_many_logs, key, a, joint_shape("loggamma", shape, a), kind)
+    _, shape, (parameter,) = real_arguments("loggamma", shape, dtype, a)
+    return _draw_each(_many_logs, key, parameter, shape)
 
 
 # --- distributions built on gamma numbers -----------------------------------------------------
@@ -212,9 +209,8 @@ def beta(
     >>> rune.random.beta(rune.random.key(0), 2.0, 3.0, (2,))
     Array([0.23627362, 0.49045962], f32[2], cpu:0)
     """
-    kind = floating("beta", dtype, a, b)
-    shape = joint_shape("beta", shape, a, b)
-    first, second = _two_logs(key, a, b, shape, kind)
+    _, shape, (of_first, of_second) = real_arguments("beta", shape, dtype, a, b)
+    first, second = _two_logs(key, of_first, of_second, shape)
     largest = ops.stop_gradient(rnp.maximum(first, second))
     x, y = rnp.exp(first - largest), rnp.exp(second - largest)
     return x / (x + y)
@@ -258,10 +254,8 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: 
     >>> rune.random.chisquare(rune.random.key(0), 4.0, (2,))
     Array([3.1795757, 3.5198827], f32[2], cpu:0)
     """
-    kind = floating("chisquare", dtype, df)
-    shape = joint_shape("chisquare", shape, df)
-    half = in_dtype("chisquare", df, kind) / 2.0
-    return rnp.exp(loggamma.core(key, half, shape, kind)) * 2.0
+    kind, shape, (degrees,) = real_arguments("chisquare", shape, dtype, df)
+    return rnp.exp(loggamma.core(key, degrees / 2.0, shape, kind)) * 2.0
 
 
 @Sampler
@@ -280,10 +274,8 @@ def f(
     >>> rune.random.f(rune.random.key(0), 4.0, 6.0, (2,))
     Array([2.3246078 , 0.30951998], f32[2], cpu:0)
     """
-    kind = floating("f", dtype, dfnum, dfden)
-    shape = joint_shape("f", shape, dfnum, dfden)
-    num, den = (in_dtype("f", v, kind) for v in (dfnum, dfden))
-    lower, upper = _two_logs(key, den / 2.0, num / 2.0, shape, kind)
+    _, shape, (num, den) = real_arguments("f", shape, dtype, dfnum, dfden)
+    lower, upper = _two_logs(key, den / 2.0, num / 2.0, shape)
     return (rnp.exp(upper) * 2.0 / num) / (rnp.exp(lower) * 2.0 / den)
 
 
@@ -301,10 +293,9 @@ def t(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLik
     >>> rune.random.t(rune.random.key(0), 4.0, (2,))
     Array([ 0.7160014, -2.4174414], f32[2], cpu:0)
     """
-    kind = floating("t", dtype, df)
-    shape = joint_shape("t", shape, df)
+    kind, shape, (degrees,) = real_arguments("t", shape, dtype, df)
     first, second = split(single_key("t", key))
-    half = in_dtype("t", df, kind) / 2.0
+    half = degrees / 2.0
     gamma_number = gamma.core(second, half, shape, kind)
     return standard_normal(first, shape, kind) * rnp.sqrt(half / gamma_number)
 

@@ -14,7 +14,7 @@ from rune.array import Array
 from rune.core.interpreter import literal
 from rune.core.types import Shape
 from rune.errors import ArgumentError
-from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, real_kind, spread, with_static
+from rune.random.sampler import Sampler, floating, integral, joint_shape, real_arguments, real_kind, spread, with_static
 from rune.random.uniforms import uniform, unit_interval
 from rune.typing import ArrayLike, DTypeLike
 
@@ -137,9 +137,8 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTyp
     >>> rune.random.pareto(rune.random.key(0), 2.0, (2,))
     Array([4.3713155, 6.832648 ], f32[2], cpu:0)
     """
-    kind = floating("pareto", dtype, b)
-    shape = joint_shape("pareto", shape, b)
-    return rnp.exp(exponential.core(key, shape, kind) / in_dtype("pareto", b, kind))
+    kind, shape, (exponent,) = real_arguments("pareto", shape, dtype, b)
+    return rnp.exp(exponential.core(key, shape, kind) / exponent)
 
 
 @Sampler
@@ -157,9 +156,8 @@ def power(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DType
     >>> rune.random.power(rune.random.key(0), 2.0, (2,))
     Array([0.22876407, 0.14635615], f32[2], cpu:0)
     """
-    kind = floating("power", dtype, a)
-    shape = joint_shape("power", shape, a)
-    return rnp.exp(-exponential.core(key, shape, kind) / in_dtype("power", a, kind))
+    kind, shape, (exponent,) = real_arguments("power", shape, dtype, a)
+    return rnp.exp(-exponential.core(key, shape, kind) / exponent)
 
 
 @Sampler
@@ -179,9 +177,7 @@ def weibull_min(
     >>> rune.random.weibull_min(rune.random.key(0), 1.0, 2.0, (2,))
     Array([1.7175937, 1.9604654], f32[2], cpu:0)
     """
-    kind = floating("weibull_min", dtype, scale, concentration)
-    joint_shape("weibull_min", shape, scale, concentration)
-    size, k = (in_dtype("weibull_min", v, kind) for v in (scale, concentration))
+    kind, shape, (size, k) = real_arguments("weibull_min", shape, dtype, scale, concentration)
     return rnp.power(exponential.core(key, shape, kind), 1.0 / k) * size
 
 
@@ -207,9 +203,7 @@ def triangular(
     >>> rune.random.triangular(rune.random.key(0), 0.0, 0.5, 1.0, (2,))
     Array([0.8382394, 0.8965106], f32[2], cpu:0)
     """
-    kind = floating("triangular", dtype, left, mode, right)
-    shape = joint_shape("triangular", shape, left, mode, right)
-    a, c, b = (spread("triangular", v, kind, shape) for v in (left, mode, right))
+    kind, shape, (a, c, b) = real_arguments("triangular", shape, dtype, left, mode, right)
     u = unit_interval(key, shape, kind)
     rising = a + rnp.sqrt(u * (b - a) * (c - a))
     falling = b - rnp.sqrt((1 - u) * (b - a) * (b - c))

@@ -54,12 +54,17 @@ def is_keys(value: ArrayLike) -> bool:
     return isinstance(value, Operators | Tracer) and type_of(value).dtype in dtypes.KEYS
 
 
+def _array_type(value: object) -> ArrayType | None:
+    """The type of an array or a tracer; None for any other value."""
+    return type_of(value) if isinstance(value, Operators | Tracer | np.ndarray) else None
+
+
 def as_keys(name: str, key: KeyLike) -> Key:
     """Typed keys, converted from raw ones if necessary. Errors: ArgumentError if not a key."""
     key = opened(key)
     if is_keys(key):
         return key
-    key_type = type_of(key) if isinstance(key, Operators | Tracer | np.ndarray) else None
+    key_type = _array_type(key)
     if key_type is not None and key_type.dtype == dtypes.u32 and key_type.shape[-1:] == (WORDS,):
         return keys_of(key, DEFAULT)
     description = key_type if key_type is not None else f"{type(key).__name__} {str(key)[:40]!r}"
@@ -147,7 +152,7 @@ def _halves(name: str, number: ArrayLike | Value) -> tuple[Array, Array]:
     number = opened(number)
     if isinstance(number, Dim):
         number = size_value(number, dtypes.i32)
-    number_type = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
+    number_type = _array_type(number)
     if number_type is None or number_type.shape or number_type.dtype not in dtypes.INTEGER:
         description = number_type if number_type is not None else type(number).__name__
         raise ArgumentError(f"{name}: cannot use {description} as a seed (one integer required)")

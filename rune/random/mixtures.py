@@ -15,7 +15,7 @@ from rune.random.counts import poisson
 from rune.random.gammas import chisquare, gamma
 from rune.random.keys import single_key, split
 from rune.random.normals import standard_normal
-from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, real_kind
+from rune.random.sampler import Sampler, in_dtype, integral, joint_shape, real_arguments, real_kind
 from rune.random.uniforms import pairs
 from rune.typing import ArrayLike, DTypeLike
 
@@ -37,9 +37,8 @@ def negative_binomial(
     Array([3, 2, 6], i32[3], cpu:0)
     """
     kind = integral("negative_binomial", dtype)
-    shape = joint_shape("negative_binomial", shape, n, p)
-    real = floating("negative_binomial", None, n, p)
-    successes, chance = (ops.stop_gradient(in_dtype("negative_binomial", v, real)) for v in (n, p))
+    real, shape, parameters = real_arguments("negative_binomial", shape, None, n, p)
+    successes, chance = map(ops.stop_gradient, parameters)
     first, second = split(single_key("negative_binomial", key))
     odds = rnp.where((chance > 0.0) & (chance <= 1.0), (1.0 - chance) / chance, rnp.nan)
     return poisson.core(second, gamma.core(first, successes, shape, real) * odds, shape, kind)
@@ -88,9 +87,8 @@ def noncentral_chisquare(
     >>> rune.random.noncentral_chisquare(rune.random.key(0), 3.0, 2.0, (2,))
     Array([7.7360325, 2.4579365], f32[2], cpu:0)
     """
-    kind = floating("noncentral_chisquare", dtype, df, nonc)
-    shape = joint_shape("noncentral_chisquare", shape, df, nonc)
-    number, offset = (rnp.broadcast_to(in_dtype("noncentral_chisquare", v, kind), shape) for v in (df, nonc))
+    kind, shape, parameters = real_arguments("noncentral_chisquare", shape, dtype, df, nonc)
+    number, offset = (rnp.broadcast_to(v, shape) for v in parameters)
     first, second, third = split(single_key("noncentral_chisquare", key), 3)
     noncentral = rnp.square(standard_normal(first, shape, kind) + rnp.sqrt(offset))
     pairs = poisson.core(second, ops.stop_gradient(offset) / 2.0, shape).astype(kind)
@@ -120,9 +118,7 @@ def noncentral_f(
     >>> rune.random.noncentral_f(rune.random.key(0), 3.0, 20.0, 2.0, (2,))
     Array([0.52072805, 4.228178  ], f32[2], cpu:0)
     """
-    kind = floating("noncentral_f", dtype, dfnum, dfden, nonc)
-    shape = joint_shape("noncentral_f", shape, dfnum, dfden, nonc)
+    kind, shape, (num, den, offset) = real_arguments("noncentral_f", shape, dtype, dfnum, dfden, nonc)
     first, second = split(single_key("noncentral_f", key))
-    num, den, offset = (in_dtype("noncentral_f", v, kind) for v in (dfnum, dfden, nonc))
     above = noncentral_chisquare.core(first, num, offset, shape, kind) / num
     return above / (chisquare.core(second, den, shape, kind) / den)

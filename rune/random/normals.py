@@ -19,7 +19,7 @@ from rune.core.interpreter import literal
 from rune.core.types import Shape
 from rune.ops.complex_numbers import PART
 from rune.random.keys import single_key, split
-from rune.random.sampler import Sampler, floating, in_dtype, joint_shape, spread
+from rune.random.sampler import Sampler, floating, real_arguments
 from rune.random.uniforms import rademacher, uniform, unit_interval
 from rune.typing import ArrayLike, DTypeLike
 
@@ -70,9 +70,7 @@ def truncated_normal(
     >>> rune.random.truncated_normal(rune.random.key(0), -1.0, 1.0, (2,))
     Array([0.8618594, 0.9412884], f32[2], cpu:0)
     """
-    kind = floating("truncated_normal", dtype, lower, upper)
-    shape = joint_shape("truncated_normal", shape, lower, upper)
-    low, high = (spread("truncated_normal", v, kind, shape) for v in (lower, upper))
+    kind, shape, (low, high) = real_arguments("truncated_normal", shape, dtype, lower, upper)
     root = literal(SQRT2, kind)
     a, b = (ops.erf(ops.div(v, root)) for v in (low, high))
     number = root * ops.erf_inv(uniform.core(key, shape, kind, a, b))
@@ -98,9 +96,7 @@ def lognormal(
     >>> rune.random.lognormal(rune.random.key(0), 0.5, (2,))
     Array([2.2508795, 2.752838 ], f32[2], cpu:0)
     """
-    kind = floating("lognormal", dtype, sigma)
-    shape = joint_shape("lognormal", shape, sigma)
-    scale = in_dtype("lognormal", sigma, kind)
+    kind, shape, (scale,) = real_arguments("lognormal", shape, dtype, sigma)
     return rnp.exp(standard_normal(single_key("lognormal", key), shape, kind) * scale)
 
 
@@ -137,12 +133,10 @@ def double_sided_maxwell(key: ArrayLike, loc: Any, scale: Any, shape: Shape = ()
     >>> rune.random.double_sided_maxwell(rune.random.key(0), 0.0, 1.0, (2,))
     Array([1.5457212, 1.5741274], f32[2], cpu:0)
     """
-    kind = floating("double_sided_maxwell", dtype, loc, scale)
-    params = joint_shape("double_sided_maxwell", None, loc, scale)
+    kind, params, (centre, width) = real_arguments("double_sided_maxwell", None, dtype, loc, scale)
     full_shape = (*(shape or params), *params)
     first, second = split(single_key("double_sided_maxwell", key))
     sign = rademacher.core(second, full_shape, kind)
-    centre, width = (in_dtype("double_sided_maxwell", v, kind) for v in (loc, scale))
     return sign * maxwell.core(first, full_shape, kind) * width + centre
 
 
@@ -160,10 +154,8 @@ def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Shape | None = None, dtype
     >>> rune.random.rayleigh(rune.random.key(0), 2.0, (2,))
     Array([0.65575665, 0.41620055], f32[2], cpu:0)
     """
-    kind = floating("rayleigh", dtype, scale)
-    shape = joint_shape("rayleigh", shape, scale)
-    u = unit_interval(key, shape, kind)
-    return spread("rayleigh", scale, kind, shape) * rnp.sqrt(rnp.log(u) * -2.0)
+    kind, shape, (size,) = real_arguments("rayleigh", shape, dtype, scale)
+    return size * rnp.sqrt(rnp.log(unit_interval(key, shape, kind)) * -2.0)
 
 
 @Sampler
@@ -180,11 +172,9 @@ def wald(key: ArrayLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTy
     >>> rune.random.wald(rune.random.key(0), 1.0, (2,))
     Array([0.38059747, 0.41566533], f32[2], cpu:0)
     """
-    kind = floating("wald", dtype, mean)
-    shape = joint_shape("wald", shape, mean)
+    kind, shape, (m,) = real_arguments("wald", shape, dtype, mean)
     first, second = split(single_key("wald", key))
     square = rnp.square(standard_normal(first, shape, kind))
-    m = rnp.broadcast_to(in_dtype("wald", mean, kind), shape)
     root = rnp.sqrt(4 * m * square + m * m * (square * square))
     smaller = m + m * m * square / 2 - m / 2 * root
     takes_smaller = unit_interval(second, shape, kind) <= m / (m + smaller)

@@ -246,7 +246,7 @@ def choice(
     _check_choice(size, count, replace, p)
     draw_key = take_key("choice", key, name)
     if p is not None:
-        weights = _weights(p)
+        weights = in_dtype("choice", p, real_kind("choice", p))
         indices = (
             _with_replacement(draw_key, weights, draw_shape)
             if replace
@@ -273,10 +273,6 @@ def _check_choice(size: Size, count: int, replace: bool, p: ArrayLike | None) ->
         )
     if p is not None and shape_of("choice", p) != (size,):
         raise ShapeError(f"choice: cannot use p of shape {shape_of('choice', p)} (({size},) required)")
-
-
-def _weights(p: ArrayLike) -> Any:
-    return in_dtype("choice", p, real_kind("choice", p))
 
 
 # --- categorical ------------------------------------------------------------------------------

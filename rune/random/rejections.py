@@ -19,7 +19,7 @@ from rune.core.types import Shape
 from rune.errors import TransformError
 from rune.ops.scalars import int_bounds
 from rune.random.keys import Key, single_key, split
-from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, kind_of
+from rune.random.sampler import Sampler, in_dtype, integral, joint_shape, kind_of, real_arguments
 from rune.random.special import stirling_remainder
 from rune.random.uniforms import pairs
 from rune.transforms.custom.jvp import custom_jvp
@@ -67,9 +67,8 @@ def vonmises(
     >>> rune.random.vonmises(rune.random.key(0), 0.0, 4.0, (2,))
     Array([-0.26470196, -0.23029247], f32[2], cpu:0)
     """
-    kind = floating("vonmises", dtype, mu, kappa)
-    shape = joint_shape("vonmises", shape, mu, kappa)
-    centre, k = (rnp.broadcast_to(in_dtype("vonmises", v, kind), shape) for v in (mu, kappa))
+    _, shape, parameters = real_arguments("vonmises", shape, dtype, mu, kappa)
+    centre, k = (rnp.broadcast_to(v, shape) for v in parameters)
     angles = centre + _angles(single_key("vonmises", key), k)
     return angles - 2 * math.pi * ops.stop_gradient(rnp.round(angles / (2 * math.pi)))
 
@@ -124,9 +123,8 @@ def zipf(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeL
     Array([1, 2, 1, 1], i32[4], cpu:0)
     """
     kind = integral("zipf", dtype)
-    shape = joint_shape("zipf", shape, a)
-    real = floating("zipf", None, a)
-    power = rnp.broadcast_to(ops.stop_gradient(in_dtype("zipf", a, real)), shape)
+    _, shape, (exponent,) = real_arguments("zipf", shape, None, a)
+    power = rnp.broadcast_to(ops.stop_gradient(exponent), shape)
     is_valid = power > 1.0
     less = rnp.where(is_valid, rnp.minimum(power, MOST_A), 2.0) - 1.0
     most = float(int_bounds(kind)[1])

@@ -181,6 +181,17 @@ def shape_for(name: str, shape: Shape | None, *shapes: Shape) -> Shape:
     return shape
 
 
+def real_arguments(
+    name: str, shape: Shape | None, dtype: DTypeLike | None, *params: ArrayLike
+) -> tuple[np.dtype, Shape, list[Array]]:
+    """The floating dtype and the shape of a result, and the parameters in that dtype.
+
+    Errors: those of `floating`, `joint_shape` and `in_dtype`.
+    """
+    kind = floating(name, dtype, *params)
+    return kind, joint_shape(name, shape, *params), [in_dtype(name, p, kind) for p in params]
+
+
 def spread(name: str, value: ArrayLike, dtype: np.dtype, shape: Shape) -> Any:
     """A parameter in the dtype and shape of the result; a single number keeps rank 0.
 

@@ -121,13 +121,13 @@ LOWERING: list[tuple[str, str]] = [
     ("a plan with an unknown step", "plan_text.parse(text.replace('<-', '~'))"),
     ("a launch of too many slots", "plan_text.parse(text.replace('<- argument 0', '<- argument 0, argument 0'))"),
     ("an operation that a language neither has nor can write", "attach_functions(code, bare_language)"),
-    ("a type that LLVM has not", "llvm_types.require_supported(dtypes.f8_e5m2)"),
-    ("an operation that SPIR-V has not", "spirv_scalar.operation('magic', dtypes.f32, ())"),
+    ("a type that LLVM lacks", "llvm_types.require_supported(dtypes.f8_e5m2)"),
+    ("an operation that SPIR-V lacks", "spirv_scalar.operation('magic', dtypes.f32, ())"),
     ("an atomic change on the CPU", "llvm_render.render(counting, Machine(64, has_cheap_masks=True))"),
-    ("a register that WGSL has not", "wgsl_expr.Expressions({}, {}).register(dtypes.f64)"),
+    ("a register that WGSL lacks", "wgsl_expr.Expressions({}, {}).register(dtypes.f64)"),
     ("elements that WGSL cannot store", "wgsl_expr.require_stored(dtypes.f64)"),
     ("an index of more than 32 bits in WGSL", "wgsl_expr._integer(1 << 40, dtypes.i32, 'i')"),
-    ("an operation on 64 bits that WGSL has not", "wgsl_wide.operation('magic', [])"),
+    ("an operation on 64 bits that WGSL lacks", "wgsl_wide.operation('magic', [])"),
     ("a float of 64 bits in WGSL", "wgsl_wide.cast('x', dtypes.f32, dtypes.u64)"),
 ]
 

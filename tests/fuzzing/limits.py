@@ -97,7 +97,7 @@ PRODUCTS = (
         SHORTEST=(2, 7),
         SHORTEST_OF_HALVES=(2, 7),
         LONGEST=(4, 20),
-        GROUPS_PER_CORE=(1, 64),
+        FULL=(1, 64),
         DIVISORS=(0,),
     ),
     *_limits("lowering.kernelize.feed_products", FEWEST=(1,)),

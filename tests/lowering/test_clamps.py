@@ -78,30 +78,16 @@ def test_a_clamped_number_is_compared_with_its_limits(device: str):
     x, n = (np.array(v, np.int32) for v in zip(*itertools.product(range(-3, 9), (2, 5)), strict=True))
 
     def compared(x: Any, n: Any) -> list[Any]:
-        to_numbers, to_array = rnp.maximum(rnp.minimum(x, 5), 0), rnp.maximum(rnp.minimum(x, n), 0)
-        return [
-            to_numbers,
-            to_numbers == 5,
-            to_numbers == 1,
-            to_numbers == 0,
-            to_array,
-            to_array == n,
-            to_array == 1,
-            to_array == 0,
-        ]
+        return _with_comparisons(rnp.maximum(rnp.minimum(x, 5), 0), rnp.maximum(rnp.minimum(x, n), 0), n)
 
     results = rune.jit(compared, device=device)(x, n)
 
-    to_numbers, to_array = np.clip(x, 0, 5), np.maximum(np.minimum(x, n), 0)
-    expected = [
-        to_numbers,
-        to_numbers == 5,
-        to_numbers == 1,
-        to_numbers == 0,
-        to_array,
-        to_array == n,
-        to_array == 1,
-        to_array == 0,
-    ]
+    expected = _with_comparisons(np.clip(x, 0, 5), np.maximum(np.minimum(x, n), 0), n)
     for a, b in zip(expected, results, strict=True):
         np.testing.assert_array_equal(a, np.asarray(b))
+
+
+def _with_comparisons(to_numbers: Any, to_array: Any, n: Any) -> list[Any]:
+    """Two clamped numbers, and whether each is at its limits or within them."""
+    by_number = [to_numbers, to_numbers == 5, to_numbers == 1, to_numbers == 0]
+    return [*by_number, to_array, to_array == n, to_array == 1, to_array == 0]

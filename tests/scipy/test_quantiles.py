@@ -53,6 +53,20 @@ def test_every_quantile_of_a_gamma_distribution_takes_at_most_four_evaluations(
     near(truth[apart], quantiles[apart], relative=2e-5 if dtype == "f4" else 3e-13, why="a power of 1 / a")
 
 
+@pytest.mark.parametrize(("dtype", "digits", "error"), [("f4", 32, 1e-4), ("f8", 300, 1e-9)])
+def test_the_quantile_of_a_tail_that_is_nearly_nothing_is_right(dtype: str, digits: int, error: float):
+    """The first estimate may lie where the tail underflows, so that the search starts far away."""
+    rng = np.random.default_rng(5)
+    a = (10 ** rng.uniform(-2, 4, 500)).astype(dtype)
+    tail = (10.0 ** -rng.uniform(0, digits, 500)).astype(dtype)
+
+    quantiles = np.asarray(special.gammainccinv(array(a), array(tail)), "f8")
+
+    truth = scipy.special.gammainccinv(a.astype("f8"), tail.astype("f8"))
+    apart = truth > np.finfo(dtype).tiny
+    near(truth[apart], quantiles[apart], relative=error, why="the logarithm of the tail is rounded")
+
+
 def test_a_single_element_has_the_same_quantile_as_among_others():
     a, p = np.array([0.3, 2.5, 40.0], "f4"), np.array([0.9, 1e-3, 0.5], "f4")
 

@@ -125,7 +125,7 @@ class _Rows:
         return tuple(map(self._numbered, factors))
 
     def _factors(self, equation: Equation) -> _Factors | None:
-        """The factors, unless it is no product, or one with a const."""
+        """The factors; None if it is not a product, or a product with a const."""
         permutations: list[tuple[int, ...]] = []
         # The transpose of a product with respect to its second factor is a product, transposed.
         while equation.primitive is transpose:

@@ -11,8 +11,6 @@ from dataclasses import replace
 from rune.core.lists import omit
 from rune.core.program import Equation, Var
 from rune.core.sizes import Sizes, type_with_sizes
-from rune.core.types import ArrayType
-from rune.dims import Size
 from rune.transforms.checkpoint.saved_values import Keeps, Replay, split_kept
 
 
@@ -29,7 +27,8 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
     # A saved value that is also a row of a result is stacked once.
     result_vars = dict(zip(recomputation.outputs[carries:], equation.results[carries:], strict=True))
     extra = [v for v in saved_variables if v not in result_vars]
-    rows = [Var(_stacked(type_with_sizes(v.type, sizes), params["length"])) for v in extra]
+    types = [type_with_sizes(v.type, sizes) for v in extra]
+    rows = [Var(t.with_shape((params["length"], *t.shape))) for t in types]
     stacked_vars = {**result_vars, **dict(zip(extra, rows, strict=True))}
     saved_rows = tuple(stacked_vars[v] for v in saved_variables)
     saving = replace(
@@ -46,7 +45,3 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
         params={**params, "body": replace(recomputation, outputs=tuple(omit(recomputation.outputs, is_saved)))},
     )
     return Replay(saving, replay, tuple(dict.fromkeys(saved_rows)))
-
-
-def _stacked(row: ArrayType, length: Size) -> ArrayType:
-    return row.with_shape((length, *row.shape))

@@ -288,7 +288,7 @@ def _static(bound: Any) -> Size | None:
     """A bound that is known while tracing, or None."""
     if isinstance(bound, Dim):
         return bound
-    # To Python a bool is an integer, but True is no count.
+    # To Python a bool is an integer, but True is not a count.
     is_integer = isinstance(bound, int | np.integer) and not isinstance(bound, bool)
     return operator.index(bound) if is_integer else None
 

@@ -14,8 +14,6 @@ Source:    Golub & Van Loan 4e, §4.2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rune import dtypes
@@ -41,11 +39,8 @@ from rune.ops.matrix_helpers import (
     zeros,
 )
 
-if TYPE_CHECKING:
-    from rune.array import Array
 
-
-def by_blocks(target: Target, a: Value, **params: object) -> Array:
+def by_blocks(target: Target, a: Value, **params: object) -> Value:
     """The factor of [*B, N, N]."""
     type = type_of(a)
     if type.dtype not in (dtypes.f32, dtypes.f64) or not is_static(type.shape) or not type.shape[-1]:

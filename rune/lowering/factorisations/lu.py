@@ -9,7 +9,7 @@ Source: Golub & Van Loan 4e, §3.4; LAPACK's getrf.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rune import dtypes
 from rune.core.interpreter import type_of
@@ -22,14 +22,11 @@ from rune.ops.linalg.lu import dense_lu
 from rune.ops.linalg.lu_expand import by_blocks
 from rune.ops.matrix_helpers import is_static
 
-if TYPE_CHECKING:
-    from rune.array import Array
-
 BLOCK = BLOCKS[-1]
 MOST_THREADS = 1024
 
 
-def eliminated(target: Target, a: Value, **params: object) -> list[Array]:
+def eliminated(target: Target, a: Value, **params: object) -> Sequence[Value]:
     """lu, pivots and permutation of [*B, M, N]."""
     type = type_of(a)
     if type.dtype not in (dtypes.f32, dtypes.f64) or not is_static(type.shape) or 0 in type.shape:

@@ -166,7 +166,8 @@ class _Steps:
                 if first.equation not in calls:
                     calls[first.equation] = self.call(first.equation)
                     steps.append(calls[first.equation])
-                callees[number] = _callee(calls[first.equation])
+                step = calls[first.equation]
+                callees[number] = step.kernel if isinstance(step, Invoke) else step.routine
             else:
                 step = self.invoke(self.state.groups[number])
                 callees[number] = step.kernel
@@ -216,10 +217,6 @@ class _Steps:
         name = self.names.setdefault(kernel_call.kernel, f"{_base_name(members)}_{len(self.names)}")
         operands = _values(kernel_call.inputs, self.values)
         return Invoke(name, _values(kernel_call.outputs, self.values), operands, members[-1].equation.frame)
-
-
-def _callee(step: Invoke | Routine) -> str:
-    return step.kernel if isinstance(step, Invoke) else step.routine
 
 
 def _values(atoms: Iterable[Atom], values: dict[Var, Value]) -> tuple[Value, ...]:

@@ -32,7 +32,7 @@ THREADS, REGISTERS, SHARED_BYTES = 2_048, 65_536, 227 << 10  # of a multiprocess
 BESIDE = 30  # registers of a thread besides its sums, its factors, and the elements that it copies
 MOST_SUMS = 64  # registers of a thread for sums
 WAIT = 500.0  # cycles of a round for memory
-BARRIER = 60.0
+BARRIER = 60.0  # cycles in which the warps of a group wait for one another, at each end of a round
 WRITTEN_OUT = 16  # rounds of a panel that are unrolled, at most (codegen/ahead.py)
 # Half of the elements that a quarter of a warp reads are the same (build/stage.py).
 SHARED_READ = 0.5  # cycles of a multiprocessor for an element that each thread of a warp reads
@@ -44,7 +44,7 @@ SHARED_WAIT, PRODUCT_WAIT = 22.0, 1.75
 # cost more than loads.
 PIECE, APART, ALONE, SCATTERED = 0.5, 2.0, 3.5, 8.0
 CONFLICTS = 1.6  # factor for elements stored apart in panels deeper than 8: two to a bank
-SHALLOW = 8
+SHALLOW = 8  # the depth up to which elements stored apart lie in different banks
 CACHE, MEMORY = 24.0, 13.0  # bytes in a cycle, for each multiprocessor
 SHARPNESS = 8.0  # warps that are busy nearly all the time still wait for one another
 LAUNCH = 6_000.0  # cycles of another kernel

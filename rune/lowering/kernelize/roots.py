@@ -375,7 +375,7 @@ def _ranges(root: Root, storage: Storage, first: int) -> list[Root]:
     """The root itself, with its number, or the roots of its ranges."""
     cells = list(itertools.product(*_divisions(root)))
     if len(cells) == 1:
-        return [_numbered(root, first)]
+        return [replace(root, number=first, cuts=())]
     roots = []
     for cell in cells:
         offsets, sizes = tuple(o for o, _ in cell), tuple(s for _, s in cell)
@@ -397,10 +397,6 @@ def _divisions(root: Root) -> list[list[tuple[Size, Size]]]:
         axes.append(ranges if cells * len(ranges) <= cost.MAX_CELLS else [(0, size)])
         cells *= len(axes[-1])
     return axes
-
-
-def _numbered(root: Root, number: int) -> Root:
-    return replace(root, number=number, cuts=())
 
 
 def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:

@@ -24,14 +24,13 @@ from rune.core.program import Equation, Program, Var, replace_equations
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.equations import apply, cast, identity, in_place_of, is_among
-from rune.lowering.kernelize.product_time import LAUNCH, MEMORY, Product, parted, shortest
+from rune.lowering.kernelize.product_time import FULL, LAUNCH, MEMORY, Product, parted, shortest
 from rune.lowering.kernelize.two_step import Parallelism, part_size, split_axis
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.family import reduce_sum, wide
 from rune.records import dataclass
 
 SIDE, LARGE = 16, 64  # of the smallest and of large tiles that groups of threads compute
-GROUPS_PER_CORE = 2
 FEWEST = 2  # parts
 SHORTEST, LONGEST = 64, 4096  # sum of a part
 # Parts of halves are in f32, which units for matrices do not multiply, so only long ones pay.
@@ -115,7 +114,7 @@ class _Cut:
 def _cut(product: Product, sums: Sequence[int], target: Target, shortest_part: int) -> _Cut | None:
     """The cut that takes the least time, the sum of its results included; None if no cut pays."""
     tiles = max(1, product.batch * -(-product.rows // LARGE) * -(-product.columns // LARGE))
-    full_groups, fewest = target.cores * GROUPS_PER_CORE, -(-product.sums // LONGEST)
+    full_groups, fewest = target.cores * FULL, -(-product.sums // LONGEST)
     most = min(product.sums // shortest_part, -(-full_groups * LARGE // (SIDE * tiles)))
     # Tiles that fill the device need no parts, unless a sum is longer than a part may be.
     if (tiles >= full_groups and fewest <= 1) or most < FEWEST:

@@ -195,7 +195,7 @@ def _of_long_rows(type: ArrayType, axes: Axes) -> _Step | None:
 
 
 def _lines(type: ArrayType, axes: Axes, part: int) -> _Step | None:
-    """Reduce parts of rows that are too long to be read by lines; None if rows are no whole lines.
+    """Reduce parts of rows that are too long to be read by lines; None if rows are not whole lines.
 
     >>> from rune import dtypes
     >>> _lines(ArrayType((512, 6144), dtypes.f32), (1,), 2048)

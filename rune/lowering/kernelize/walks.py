@@ -27,7 +27,7 @@ Axes = tuple[int, ...]
 Digits = tuple[tuple[Size, Size], ...]  # (size, step), innermost first
 SIZES = ("batch", "m", "n", "k")
 ROLES = {"left": ("a_batch", "a_rows", "a_inner"), "right": ("b_batch", "b_columns", "b_inner")}
-MAX_DIGITS = 8
+MAX_DIGITS = 8  # the record of a walk that the CPU passes to its routine has so many (DIGITS)
 RUN = 4  # neighbours from which on a routine reads vectors
 
 

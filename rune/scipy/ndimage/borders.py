@@ -98,5 +98,5 @@ def per_axis(name: str, argument: str, setting: Any, axes: Sequence[int]) -> lis
     if isinstance(setting, str) or (not is_list and rnp.ndim(setting) == 0):
         return [setting] * len(axes)
     if len(setting) != len(axes):
-        raise ShapeError(f"{name}: cannot use {len(setting)} of {argument} for {len(axes)} axes")
+        raise ShapeError(f"{name}: cannot use {len(setting)} values as {argument} (one per axis required: {len(axes)})")
     return list(setting)

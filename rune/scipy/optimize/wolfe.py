@@ -18,7 +18,7 @@ from rune import tree
 from rune.array import Array
 from rune.control import while_loop
 
-STEPS = 30
+STEPS = 30  # by then a step is 2**29 times as long as the first, or as short
 
 
 class Line(NamedTuple):

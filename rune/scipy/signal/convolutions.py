@@ -13,14 +13,14 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, rank, static_int, value
 from rune.numpy.creation import arange
 from rune.numpy.fft import fftn, ifftn, irfftn, rfftn
-from rune.numpy.overlaps import slid
+from rune.numpy.overlaps import check_mode, pads_of, slid
 from rune.numpy.padding import pad
 from rune.numpy.shapes import flip
 from rune.ops import conventions as c
+from rune.ops.movement import move_axis
 from rune.scipy.fft.lengths import next_fast_len
 from rune.typing import ArrayLike, Axis
 
-_MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 FFT_STEP = 60  # multiplications per element of a transform, for each doubling of its length
@@ -40,11 +40,6 @@ def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
     return pair
 
 
-def _check_mode(name: str, mode: str) -> None:
-    if mode not in _MODES:
-        raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
-
-
 def _shapes(x: Array, y: Array) -> tuple[tuple[Size, ...], tuple[Size, ...]]:
     return type_of(x).shape, type_of(y).shape
 
@@ -60,11 +55,6 @@ def _in_order(name: str, x: Array, y: Array, mode: str, axes: Sequence[int]) -> 
         return y, x
     why = "one must be at least as large as the other along every axis"
     raise ShapeError(f"{name}: cannot lay {type_of(y)} within {type_of(x)} ({why})")
-
-
-def _pads(mode: str, size: Size) -> tuple[Size, Size]:
-    """Zeros before and after, for a kernel of this size."""
-    return {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}[mode]
 
 
 # --- any number of dimensions -------------------------------------------------------------------
@@ -90,7 +80,7 @@ def convolve(
     >>> signal.convolve(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]), mode="same")
     Array([1, 4, 7], i32[3], cpu:0)
     """
-    _check_mode("convolve", mode)
+    check_mode("convolve", mode)
     x, y = _pair("convolve", in1, in2)
     if rank(x) == 0:
         return x * y
@@ -99,7 +89,7 @@ def convolve(
         raise ArgumentError(f"convolve: cannot use method={method!r} ({', '.join(_METHODS)})")
     fast_method = choose_conv_method(x, y, mode) if method == "auto" else method
     if fast_method == "direct":
-        return slid(x, flip(y), *(_pads(mode, size) for size in type_of(y).shape))
+        return slid(x, flip(y), *(pads_of(mode, size) for size in type_of(y).shape))
     convolution = fftconvolve(x, y, mode)
     dtype = type_of(x).dtype
     return convolution if dtype in dtypes.INEXACT else c.astype(c.round(convolution), dtype)
@@ -118,7 +108,7 @@ def choose_conv_method(in1: ArrayLike, in2: ArrayLike, mode: str = "full") -> st
     >>> signal.choose_conv_method(rnp.ones(5000), rnp.ones(5000))
     'fft'
     """
-    _check_mode("choose_conv_method", mode)
+    check_mode("choose_conv_method", mode)
     x, y = _pair("choose_conv_method", in1, in2)
     sizes = [d for shape in _shapes(x, y) for d in shape if isinstance(d, int)]
     if type_of(x).dtype not in dtypes.INEXACT or len(sizes) < 2 * rank(x):
@@ -160,7 +150,7 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Array:
     >>> signal.correlation_lags(3, 2)
     Array([-1,  0,  1,  2], i32[4], cpu:0)
     """
-    _check_mode("correlation_lags", mode)
+    check_mode("correlation_lags", mode)
     lags = arange(1 - in2_len, in1_len)
     if mode == "same":
         start = (in2_len - 1) // 2
@@ -197,7 +187,7 @@ def convolve2d(
     """
     x, y = _pair("convolve2d", in1, in2)
     x, y = _matrices("convolve2d", x, y, mode, boundary)
-    pads = [_pads(mode, size) for size in type_of(y).shape]
+    pads = [pads_of(mode, size) for size in type_of(y).shape]
     return _slid_within(x, flip(y), pads, boundary, fillvalue)
 
 
@@ -223,13 +213,13 @@ def correlate2d(
     x, y = _pair("correlate2d", in1, in2)
     p, q = _matrices("correlate2d", x, c.conj(y), mode, boundary)
     is_swapped = p is not x
-    pads = [_pads(mode, size)[::-1] for size in type_of(q).shape]
+    pads = [pads_of(mode, size)[::-1] for size in type_of(q).shape]
     correlation = _slid_within(p, q, pads, boundary, fillvalue)
     return flip(correlation) if is_swapped else correlation
 
 
 def _matrices(name: str, x: Array, y: Array, mode: str, boundary: str) -> tuple[Array, Array]:
-    _check_mode(name, mode)
+    check_mode(name, mode)
     if boundary not in _BOUNDARIES:
         names = ", ".join(_BOUNDARIES)
         raise ArgumentError(f"{name}: cannot use boundary={boundary!r} (one of {names})")
@@ -272,7 +262,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axis =
 
 def _prepared(name: str, in1: ArrayLike, in2: ArrayLike, mode: str, axes: Axis) -> tuple[Array, Array, tuple[int, ...]]:
     """Arrays of one inexact dtype, the larger first where that matters, and the axes."""
-    _check_mode(name, mode)
+    check_mode(name, mode)
     x, y = (inexact(name, v) for v in _pair(name, in1, in2))
     numbers = c.normalised_axes(name, axes, type_of(x))
     x, y = _in_order(name, x, y, mode, numbers)
@@ -339,12 +329,11 @@ def _overlap_added(x: Array, kernel: Array, along: int, axes: tuple[int, ...]) -
     count = -(-n // step)
     widths = [(0, count * step - n if k == along else 0) for k in range(rank(x))]
     split = (*p[:along], count, step, *p[along + 1 :])
-    rows = c.transpose(c.reshape(pad(x, widths), split), _first(along, rank(x) + 1))
+    rows = move_axis(c.reshape(pad(x, widths), split), along, 0)
     sizes = [p[k] + q[k] - 1 for k in other_axes]
     places = tuple(k + 1 for k in (*other_axes, along))
     products = _by_transforms(rows, kernel[None], [*sizes, step + m - 1], places)
-    back = tuple(sorted(range(rank(products)), key=_first(along, rank(products)).__getitem__))
-    blocks = c.transpose(products, back)  # [..., count, step + m - 1, ...], before the tails are shifted
+    blocks = move_axis(products, 0, along)  # [..., count, step + m - 1, ...], before the tails are shifted
     body = _cut(blocks, {along + 1: (0, step)})
     tail = _cut(blocks, {along + 1: (step, m - 1)})
     shape = type_of(body).shape
@@ -354,8 +343,3 @@ def _overlap_added(x: Array, kernel: Array, along: int, axes: tuple[int, ...]) -
     body_pads[along], tail_pads[along], tail_pads[along + 1] = (0, 1), (1, 0), (0, step - m + 1)
     full = c.reshape(pad(body, body_pads) + pad(tail, tail_pads), merged_shape)
     return _cut(full, {along: (0, n + m - 1)})
-
-
-def _first(axis: int, ndim: int) -> tuple[int, ...]:
-    """The permutation that moves an axis to the front."""
-    return (axis, *(k for k in range(ndim) if k != axis))

@@ -16,8 +16,8 @@ from rune.typing import ArrayLike
 __all__ = ["cdist", "pdist", "squareform"]
 
 
-def _root(square: Array) -> Array:
-    """A root whose derivative at 0 is 0: the distance of a point from itself."""
+def length_of(square: Array) -> Array:
+    """The root of a square, with a derivative of 0 at 0, the distance of a point from itself."""
     is_zero = square == 0
     return rnp.where(is_zero, 0.0, rnp.sqrt(rnp.where(is_zero, 1.0, square)))
 
@@ -35,7 +35,7 @@ def _canberra(x: Array, y: Array) -> Array:
 
 Metric = Callable[[Array, Array], Array]  # of rows along the last axis
 _METRICS: Mapping[str, Metric] = {
-    "euclidean": lambda x, y: _root(rnp.sum(rnp.square(x - y), -1)),
+    "euclidean": lambda x, y: length_of(rnp.sum(rnp.square(x - y), -1)),
     "sqeuclidean": lambda x, y: rnp.sum(rnp.square(x - y), -1),
     "cityblock": lambda x, y: rnp.sum(rnp.abs(x - y), -1),
     "chebyshev": lambda x, y: rnp.max(rnp.abs(x - y), -1, initial=0.0),

@@ -17,6 +17,7 @@ from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
 from rune.records import dataclass
+from rune.scipy.spatial.distance import length_of
 from rune.scipy.special.arguments import reals
 from rune.typing import ArrayLike, DTypeLike
 
@@ -83,9 +84,7 @@ def _sinc_half(angle: Array) -> Array:
 
 def _length(v: Array) -> Array:
     """The length of a vector, whose derivative at 0 is 0."""
-    square = rnp.sum(v * v, -1, keepdims=True)
-    is_zero = square == 0
-    return rnp.where(is_zero, 0.0, rnp.sqrt(rnp.where(is_zero, 1.0, square)))
+    return length_of(rnp.sum(v * v, -1, keepdims=True))
 
 
 _AXES = {"x": 0, "y": 1, "z": 2}

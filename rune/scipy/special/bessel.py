@@ -144,11 +144,10 @@ def i1e(x: Array) -> Array:
 # --- modified, second kind --------------------------------------------------------------------
 
 _HARMONIC = tuple(sum(1.0 / i for i in range(1, k + 1)) for k in range(16))
-_GAMMA = 0.5772156649015329
-_K0 = tuple((h - _GAMMA) / math.factorial(k) ** 2 for k, h in enumerate(_HARMONIC))
+_K0 = tuple((h - rnp.euler_gamma) / math.factorial(k) ** 2 for k, h in enumerate(_HARMONIC))
 _K1 = tuple(
     -0.25
-    * (_HARMONIC[k] + (_HARMONIC[k + 1] if k + 1 < 16 else 0.0) - 2 * _GAMMA)
+    * (_HARMONIC[k] + (_HARMONIC[k + 1] if k + 1 < 16 else 0.0) - 2 * rnp.euler_gamma)
     / (math.factorial(k) * math.factorial(k + 1))
     for k in range(15)
 )

@@ -16,7 +16,6 @@ from rune.scipy.special.gammas import digamma, gamma_function
 from rune.scipy.special.loops import Limit, State
 from rune.transforms.custom.jvp import custom_jvp
 
-_EULER_GAMMA = 0.5772156649015329
 _EIN = tuple((-1.0) ** k / ((k + 1) * math.factorial(k + 1)) for k in range(20))
 _EI = tuple(1.0 / ((k + 1) * math.factorial(k + 1)) for k in range(36))
 _EI_TERMS_OF_F32 = 24  # that are not far below the rounding error at 6
@@ -36,7 +35,7 @@ def _e1_scaled(x: Array) -> Array:
 def _exp1(x: Array) -> Array:
     is_near = x <= 1.0
     near = rnp.where(is_near, x, 1.0)
-    series = near * polynomial(near, _EIN) - _EULER_GAMMA - rnp.log(near)
+    series = near * polynomial(near, _EIN) - rnp.euler_gamma - rnp.log(near)
     far_x = rnp.where(is_near, 1.0, x)
     far = rnp.where(far_x == rnp.inf, 0.0, rnp.exp(-far_x) * _e1_scaled(far_x) / far_x)
     out = rnp.where(is_near, series, far)
@@ -79,7 +78,7 @@ def _ei_scaled(x: Array) -> Array:
 def _expi(x: Array) -> Array:
     is_positive, size = x > 0, rnp.abs(x)
     near = rnp.where(is_positive & (x < 6.0), x, 1.0)
-    series = near * polynomial(near, leading(_EI, _EI_TERMS_OF_F32, x)) + _EULER_GAMMA + rnp.log(near)
+    series = near * polynomial(near, leading(_EI, _EI_TERMS_OF_F32, x)) + rnp.euler_gamma + rnp.log(near)
     far = rnp.maximum(rnp.where(is_positive, x, 6.0), 6.0)
     half = rnp.exp(0.5 * far)
     above = rnp.where(far == rnp.inf, rnp.inf, half * (_ei_scaled(far) / far) * half)
@@ -200,7 +199,7 @@ def _sici(x: Array) -> tuple[Array, Array]:
     square = near * near
     far = _sici_far(rnp.maximum(size, 4.0))
     sine = rnp.where(size <= 4.0, near * polynomial(square, _SI), far[0])
-    cosine = square * polynomial(square, _CI) + _EULER_GAMMA + rnp.log(near)
+    cosine = square * polynomial(square, _CI) + rnp.euler_gamma + rnp.log(near)
     cosine = rnp.where(size <= 4.0, cosine, far[1])
     cosine = rnp.where(x == -rnp.inf, rnp.nan, cosine)
     return rnp.copysign(sine, x), cosine

@@ -16,7 +16,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.control import while_loop
 
-STEPS = 120
+STEPS = 120  # twice what halving takes from the widest bracket, 1,400, to rounding in f64
 ROUGH = 1000.0  # roundings of a residual, at most
 
 # t -> (residual, slope). The residual is the logarithm of a ratio: where it is r, its slope is

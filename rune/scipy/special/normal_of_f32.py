@@ -23,7 +23,7 @@ _SHORT_ROOT_2 = 181 / 128  # 8 bits: its products with numbers of 16 bits are ex
 # -erfc'(u)/erfc(u)/√2 for 0 <= u <= 10.3, within 0.2/u: a quarter ulp of what it corrects
 _SLOPE = (0.28385002171898105, 1.391425431719285)
 _SERIES = (1.0, -1.0, 3.0, -15.0, 105.0)  # of -x Φ(x) √(2π) exp(x²/2) in 1/x²
-_FAR = -10.0
+_FAR = -10.0  # below it the series is accurate; f32 holds Φ only down to -14
 # The inverse of Φ over y = p - 1/2, less 5/2, in y² up to 1/16
 _MIDDLE = numbers("""
     0.006628243199992        2.6249706291866404       5.7660941985565675      16.08750230802665

@@ -17,8 +17,6 @@ from rune.scipy.special.elementary import entr, times_log, xlog1py
 from rune.scipy.special.gammas import digamma, zeta_of
 from rune.scipy.stats.discrete import Discrete, Summed
 
-_EULER_GAMMA = 0.5772156649015329
-
 
 def _share(p: Array) -> Array:
     return (p >= 0) & (p <= 1)
@@ -213,7 +211,7 @@ def _logser_shares(k: Array, p: Array) -> tuple[Array, Array]:
     for n in range(1, _LOGSER_TERMS[p.dtype.itemsize] + 1):
         term = -term * near_y * (near_k - (n - 1.0)) / n
         series = series - term / n
-    near = (digamma(near_k + 1.0) + _EULER_GAMMA - series) / norm
+    near = (digamma(near_k + 1.0) + rnp.euler_gamma - series) / norm
     return rnp.where(is_far, 1.0 - far, near), rnp.where(is_far, far, 1.0 - near)
 
 

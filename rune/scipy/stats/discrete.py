@@ -295,7 +295,7 @@ class _Search(NamedTuple):
     n: Array
 
 
-STEPS = 400
+STEPS = 400  # 106 reach every number below 2**53: strides double, then intervals halve
 
 
 def _first_where(is_enough: Function, below: Array, enough: Array, is_searched: Array) -> Array:

@@ -21,8 +21,6 @@ from rune.scipy.stats.family import Continuous, positive
 from rune.scipy.stats.on_line import log_of_one_and_square
 from rune.typing import ArrayLike
 
-_EULER_GAMMA = 0.5772156649015329
-
 
 def _half_line(*shapes: Array) -> tuple[float, float]:
     return 0.0, rnp.inf
@@ -187,7 +185,7 @@ rayleigh = Continuous(
     log_upper=lambda y: -0.5 * y * y,
     quantile=lambda q: rnp.sqrt(-2.0 * rnp.log1p(-q)),
     upper_quantile=lambda q: rnp.sqrt(-2.0 * rnp.log(q)),
-    entropy_of=lambda: _EULER_GAMMA / 2 + 1 - 0.5 * math.log(2),
+    entropy_of=lambda: rnp.euler_gamma / 2 + 1 - 0.5 * math.log(2),
     mean_of=lambda: math.sqrt(math.pi / 2),
     variance_of=lambda: 2 - math.pi / 2,
 )
@@ -202,7 +200,7 @@ maxwell = Continuous(
     upper=lambda y: incomplete_gamma.upper(rnp.full_like(y, 1.5), 0.5 * y * y),
     quantile=lambda q: rnp.sqrt(2.0 * incomplete_gamma.lower_inverse(rnp.full_like(q, 1.5), q)),
     upper_quantile=lambda q: rnp.sqrt(2.0 * incomplete_gamma.upper_inverse(rnp.full_like(q, 1.5), q)),
-    entropy_of=lambda: _EULER_GAMMA + 0.5 * math.log(2 * math.pi) - 0.5,
+    entropy_of=lambda: rnp.euler_gamma + 0.5 * math.log(2 * math.pi) - 0.5,
     mean_of=lambda: 2 * math.sqrt(2 / math.pi),
     variance_of=lambda: 3 - 8 / math.pi,
 )
@@ -259,7 +257,7 @@ weibull_min = Continuous(
     quantile=lambda q, c: rnp.power(-rnp.log1p(-q), 1.0 / c),
     upper_quantile=lambda q, c: rnp.power(-rnp.log(q), 1.0 / c),
     valid=positive,
-    entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
+    entropy_of=lambda c: rnp.euler_gamma * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
     mean_of=lambda c: gamma_function(1.0 + 1.0 / c),
     variance_of=lambda c: gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c)),
 )
@@ -277,7 +275,7 @@ weibull_max = Continuous(
     valid=positive,
     bounds=lambda c: (-rnp.inf, 0.0),
     inside=lambda c: -0.5,
-    entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
+    entropy_of=lambda c: rnp.euler_gamma * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
     mean_of=lambda c: -gamma_function(1.0 + 1.0 / c),
     variance_of=lambda c: gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c)),
 )
@@ -406,7 +404,7 @@ levy = Continuous(
     upper_quantile=lambda q: 0.5 / rnp.square(ops.erf_inv(q)),
     mean_of=lambda: math.inf,
     variance_of=lambda: math.inf,
-    entropy_of=lambda: (1 + 3 * _EULER_GAMMA + math.log(16 * math.pi)) / 2,
+    entropy_of=lambda: (1 + 3 * rnp.euler_gamma + math.log(16 * math.pi)) / 2,
 )
 
 gompertz = Continuous(

@@ -24,7 +24,6 @@ from rune.scipy.stats.family import Continuous, positive
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 
-_EULER_GAMMA = 0.5772156649015329
 _LOG_2PI = math.log(2 * math.pi)
 
 
@@ -142,8 +141,8 @@ gumbel_r = Continuous(
     log_upper=_log_of_rare,
     quantile=lambda q: -rnp.log(-rnp.log(q)),
     upper_quantile=lambda q: -rnp.log(-rnp.log1p(-q)),
-    entropy_of=lambda: _EULER_GAMMA + 1,
-    mean_of=lambda: _EULER_GAMMA,
+    entropy_of=lambda: rnp.euler_gamma + 1,
+    mean_of=lambda: rnp.euler_gamma,
     variance_of=lambda: math.pi**2 / 6,
 )
 
@@ -158,8 +157,8 @@ gumbel_l = Continuous(
     log_upper=lambda y: -rnp.exp(y),
     quantile=lambda q: rnp.log(-rnp.log1p(-q)),
     upper_quantile=lambda q: rnp.log(-rnp.log(q)),
-    entropy_of=lambda: _EULER_GAMMA + 1,
-    mean_of=lambda: -_EULER_GAMMA,
+    entropy_of=lambda: rnp.euler_gamma + 1,
+    mean_of=lambda: -rnp.euler_gamma,
     variance_of=lambda: math.pi**2 / 6,
 )
 

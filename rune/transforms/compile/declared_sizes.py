@@ -202,7 +202,7 @@ def _checked_range(name: str, bounds: object) -> tuple[Bound, Bound | None]:
 
 
 def _is_bound(bound: object) -> bool:
-    # To Python a bool is an integer, but True is no size.
+    # To Python a bool is an integer, but True is not a size.
     return isinstance(bound, int | str) and not isinstance(bound, bool)
 
 

@@ -21,6 +21,7 @@ from rune.errors import EscapedTracerError, TransformError
 from tests.support.arrays import array
 from tests.support.close import near, same
 from tests.support.derivatives import WHY, differences, inner
+from tests.transforms.custom.orders import GRADIENTS, LANES
 
 X = array([0.5, 1.0, 2.0])
 F32 = "f32, other order of operations"
@@ -72,10 +73,7 @@ def test_a_second_derivative_calls_the_rule_twice():
 
 
 ORDERS: dict[str, Callable[[Any], Any]] = {
-    "jit grad": lambda f: rune.jit(rune.grad(f)),
-    "grad jit": lambda f: rune.grad(rune.jit(f)),
-    "grad jit jit": lambda f: rune.grad(rune.jit(rune.jit(f))),
-    "jit grad jit": lambda f: rune.jit(rune.grad(rune.jit(f))),
+    **GRADIENTS,
     "jvp of jit": lambda f: lambda x, y: rune.jvp(rune.jit(f), (x, y), (1.0, 0.0))[1],
     "jit of jvp": lambda f: rune.jit(lambda x, y: rune.jvp(f, (x, y), (1.0, 0.0))[1]),
     "linearize": lambda f: lambda x, y: rune.linearize(f, x, y)[1](1.0, 0.0),
@@ -85,26 +83,6 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", ORDERS)
 def test_the_rule_survives_jit_in_every_order(name: str):
     near(20 * np.cos(1.0), ORDERS[name](wave)(1.0, 2.0), relative=1e-6, why=F32)
-
-
-def over_x(function: Any) -> Any:
-    """A function of (x, y) on all lanes of x."""
-    return rune.vmap(function, in_axes=(0, None))
-
-
-def total(function: Any) -> Any:
-    """The sum of the results of a function."""
-    return lambda x, y: function(x, y).sum()
-
-
-LANES: dict[str, Callable[[Any], Any]] = {
-    "vmap grad": lambda f: over_x(rune.grad(f)),
-    "vmap grad jit": lambda f: over_x(rune.grad(rune.jit(f))),
-    "grad vmap": lambda f: rune.grad(total(over_x(f))),
-    "grad vmap jit": lambda f: rune.grad(total(over_x(rune.jit(f)))),
-    "grad jit vmap": lambda f: rune.grad(total(rune.jit(over_x(f)))),
-    "jit grad vmap": lambda f: rune.jit(rune.grad(total(over_x(f)))),
-}
 
 
 @pytest.mark.parametrize("name", LANES)

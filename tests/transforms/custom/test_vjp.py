@@ -20,6 +20,7 @@ from rune.errors import TransformError
 from tests.support.arrays import array
 from tests.support.close import near, same
 from tests.support.derivatives import WHY, differences, inner
+from tests.transforms.custom.orders import GRADIENTS, LANES, over_x, total
 
 X = array([0.5, 1.0, 2.0])
 F32 = "f32, other order of operations"
@@ -73,9 +74,7 @@ def test_grad_calls_bwd():
 
 
 ORDERS: dict[str, Callable[[Any], Any]] = {
-    "jit grad": lambda f: rune.jit(rune.grad(f)),
-    "grad jit": lambda f: rune.grad(rune.jit(f)),
-    "jit grad jit": lambda f: rune.jit(rune.grad(rune.jit(f))),
+    **GRADIENTS,
     "vjp": lambda f: lambda x, y: rune.vjp(f, x, y)[1](1.0)[0],
     "jacrev": lambda f: rune.jacrev(f),
     "jacobian": lambda f: rune.jacobian(f),
@@ -85,25 +84,6 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", ORDERS)
 def test_the_rules_survive_jit_in_every_order(name: str):
     near(20 * np.cos(1.0), ORDERS[name](wave)(1.0, 2.0), relative=1e-6, why=F32)
-
-
-def over_x(function: Any) -> Any:
-    """A function of (x, y) on all lanes of x."""
-    return rune.vmap(function, in_axes=(0, None))
-
-
-def total(function: Any) -> Any:
-    """The sum of the results of a function."""
-    return lambda x, y: function(x, y).sum()
-
-
-LANES: dict[str, Callable[[Any], Any]] = {
-    "vmap grad": lambda f: over_x(rune.grad(f)),
-    "vmap grad jit": lambda f: over_x(rune.grad(rune.jit(f))),
-    "grad vmap": lambda f: rune.grad(total(over_x(f))),
-    "grad vmap jit": lambda f: rune.grad(total(over_x(rune.jit(f)))),
-    "grad jit vmap": lambda f: rune.grad(total(rune.jit(over_x(f)))),
-}
 
 
 @pytest.mark.parametrize("name", LANES)
