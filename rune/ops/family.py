@@ -437,6 +437,11 @@ def size_value(count: Size, dtype: np.dtype) -> Value:
     return size_of_axis(size=count, dtype=dtype)
 
 
+def count_dtype(size: Size) -> np.dtype:
+    """The dtype that counts so many elements, whatever x64 is: i32 if it can hold them, or i64."""
+    return dtypes.i64 if at_most(size, 2**31 - 1) is False else dtypes.i32
+
+
 def require_room(name: str, number: Size, dtype: np.dtype, hint: str | None = None) -> None:
     """Errors: DimensionError for a position or size that integers of `dtype` cannot hold."""
     if isinstance(number, int) and dtype in dtypes.INTEGER and not holds(dtype, number):
