@@ -23,7 +23,7 @@ from rune.numpy.reductions import diff
 from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops import statistics as st
-from rune.ops.family import fit, size_value, wide
+from rune.ops.family import count_dtype, fit, size_value, wide
 from rune.ops.index_values import signed
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, constant
@@ -207,8 +207,7 @@ def histogram(
     """
     x = value("histogram", a)
     edges = histogram_bin_edges(x, bins, range)
-    sample_weights = _weights("histogram", weights, type_of(x).shape, _count_dtype(x))
-    counts = _summed(c.reshape(sample_weights, -1), c.reshape(_bins_of(x, edges), -1), type_of(edges).shape[0] - 1)
+    counts = _counts("histogram", weights, _count_dtype(x), _bins_of(x, edges), type_of(edges).shape[0] - 1)
     if not density:
         return counts, edges
     counts = floating("histogram", counts)
@@ -219,6 +218,17 @@ def histogram(
 def _count_dtype(x: ArrayLike) -> np.dtype:
     dtype = type_of(x).dtype
     return wide(dtype) if dtype in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
+
+
+def _counts(name: str, weights: ArrayLike | None, dtype: np.dtype, places: ArrayLike, count: Size) -> Array:
+    """The sum of the weights at each of `count` places, or the number of places in `dtype`."""
+    shape = type_of(places).shape
+    places = c.reshape(places, -1)
+    if weights is not None:
+        return _summed(c.reshape(_weights(name, weights, shape, dtype), -1), places, count)
+    # Counted in integers: a count of ones in f32 stops at 2**24.
+    ones = as_array(1, count_dtype(product(shape)))
+    return ops.cast(_summed(fit(ones, type_of(places).shape), places, count), dtype)
 
 
 def _summed(sample_weights: ArrayLike, places: ArrayLike, count: Size) -> Array:
@@ -333,9 +343,8 @@ def _histogram(
         outside = beyond if outside is None else ops.logical_or(outside, beyond)
         count = size_value(size, dtypes.i32)
         place = bin_number if place is None else ops.add(ops.mul(place, count), bin_number)
-    sample_weights = _weights(name, weights, type_of(points[0]).shape, _count_dtype(points[0]))
     flat = ops.select(outside, constant(-1, place), place)
-    counts = _summed(sample_weights, flat, product(shape))
+    counts = _counts(name, weights, _count_dtype(points[0]), flat, product(shape))
     counts = c.reshape(counts, shape)
     return (_dense(counts, edges) if density else counts), edges
 

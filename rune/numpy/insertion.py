@@ -34,7 +34,8 @@ from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
-from rune.ops.family import size_value
+from rune.ops import ordering as o
+from rune.ops.family import count_dtype, size_value
 from rune.ops.index_values import modulo, signed
 from rune.ops.movement import move_axis, part
 from rune.ops.operators import Operators
@@ -97,7 +98,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
     if len(deleted_places) > SLICES:
         mask = np.ones(size, np.bool_)
         mask[deleted_places] = False
-        return take(x, np.flatnonzero(mask).astype(np.int32), at)
+        return take(x, np.flatnonzero(mask).astype(count_dtype(size)), at)
     bounds = [-1, *deleted_places.tolist(), size]
     parts = [part(x, at, a + 1, b) for a, b in pairwise(bounds) if b > a + 1]
     return ops.concatenate(*parts, axis=at) if parts else part(x, at, 0, 0)
@@ -130,7 +131,8 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         sides = part(x, at, 0, place), part(x, at, place, size)
         return ops.concatenate(sides[0], c.astype(new, type_of(x).dtype), sides[1], axis=at)
     # Old slice i comes after all new slices whose position is i or less.
-    order = np.argsort(np.concatenate([places, np.arange(size)]), kind="stable").astype(np.int32)
+    order = np.argsort(np.concatenate([places, np.arange(size)]), kind="stable")
+    order = order.astype(count_dtype(len(order)))
     return take(concatenate([new, x], at), order, at) if len(order) else x.copy()
 
 
@@ -351,15 +353,15 @@ def compress(
     truth = c.astype(mask, dtypes.bool_)
     if size is None:
         places = np.flatnonzero(known("compress", truth, "size"))
-        return take(x, places.astype(np.int32), at)
+        return take(x, places.astype(count_dtype(type_of(truth).shape[0])), at)
     return _of_size(x, truth, at, size, fill_value)
 
 
 def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) -> Array:
     """The first `size` slices where truth holds: each goes to the place of its running count."""
     x = move_axis(x, at, 0)[: type_of(truth).shape[0]]
-    increments = ops.cast(truth, dtypes.i32)
-    place = ops.sub(ops.cumsum(increments, axis=0, reverse=False), constant(1, increments))
+    count = o.running_count(truth)
+    place = ops.sub(count, constant(1, count))
     place = ops.select(truth, place, constant(size, place))
     fill = np.asarray(fill_value).astype(type_of(x).dtype)
     out = ops.broadcast(fill, shape=(size, *type_of(x).shape[1:]), axes=())
@@ -390,7 +392,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
             "(a mask of as many elements, and one value at least, required)"
         )
     flat = c.reshape(truth, -1)
-    count = ops.cumsum(ops.cast(flat, dtypes.i32), axis=0, reverse=False)
+    count = o.running_count(flat)
     turn = c.remainder(ops.sub(count, constant(1, count)), type_of(values).shape[0])
     new = take(values, turn, 0)
     return c.reshape(ops.select(flat, new, c.reshape(x, -1)), type_of(x).shape)

@@ -36,12 +36,23 @@ def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Value | 
     Errors: TracerArrayConversionError for a traced mask without `size`.
     """
     if size is None:
-        (places,) = np.nonzero(known(name, mask, "size"))
-        return value(name, places.astype(o.index_dtype()))
+        return _known_positions(name, mask)[0]
     (count,) = shape_of(name, (size,))
     if fill is None:
         fill = size_value(type_of(mask).shape[0], dtypes.i32)
     return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())
+
+
+def _known_positions(name: str, mask: ArrayLike) -> list[Array]:
+    """The positions of a mask's true elements along each axis.
+
+    Errors: TracerArrayConversionError for a traced mask; DimensionError for positions beyond the
+            index dtype.
+    """
+    for size in type_of(mask).shape:
+        o.require_index_room(name, size)
+    by_axis = np.nonzero(known(name, mask, "size"))
+    return [value(name, places.astype(o.index_dtype())) for places in by_axis]
 
 
 def nonzero(a: ArrayLike, *, size: Size | None = None, fill_value: object = None) -> tuple[Array, ...]:
@@ -49,7 +60,8 @@ def nonzero(a: ArrayLike, *, size: Size | None = None, fill_value: object = None
 
     Shapes: [K] for K nonzero elements, or [size], which transformations require. Types: i32.
     fill_value: pads the result after the last position: 0, a number, or one for each axis.
-    Errors: TracerArrayConversionError for a traced array without `size`.
+    Errors: TracerArrayConversionError for a traced array without `size`; DimensionError for an axis
+            longer than positions count.
 
     >>> import rune.numpy as rnp
     >>> rnp.nonzero(rnp.array([0, 5, 7])), rnp.nonzero(rnp.array([0, 5]), size=2)
@@ -61,9 +73,7 @@ def nonzero(a: ArrayLike, *, size: Size | None = None, fill_value: object = None
         raise ShapeError(f"nonzero: cannot find positions in {type_of(x)} (it has no axes)")
     mask, fills = _mask("nonzero", x), _fills(fill_value, len(shape))
     if size is None:
-        by_axis = np.nonzero(known("nonzero", mask, "size"))
-        indices = (value("nonzero", places.astype(o.index_dtype())) for places in by_axis)
-        return tuple(beside(places, x) for places in indices)
+        return tuple(beside(places, x) for places in _known_positions("nonzero", mask))
     flat = flat_positions("nonzero", c.reshape(mask, -1), size)
     total = size_value(c.size_of(x), type_of(flat).dtype)
     is_there, by_axis = ops.lt(flat, total), []

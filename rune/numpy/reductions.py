@@ -14,6 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array, as_array
 from rune.core.interpreter import type_of
+from rune.dims import product
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import in_dtype, refuse, static_int, together, value
 from rune.numpy.operands import operands_alone
@@ -22,6 +23,7 @@ from rune.ops import extrema
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
 from rune.ops.movement import part
+from rune.ops.ordering import require_index_room
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, unrounded
 from rune.ops.scalars import order_limits
 from rune.transforms.compile.tiers import tiered
@@ -318,13 +320,16 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     """Number of nonzero elements, as i32.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
-    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range;
+            DimensionError for more elements than the result counts.
 
     >>> import rune.numpy as rnp
     >>> rnp.count_nonzero(rnp.array([0, 5, 7]))
     Array(2, i32[], cpu:0)
     """
     truth = c.astype(value("count_nonzero", a), dtypes.bool_)
+    axes = c.normalised_axes("count_nonzero", axis, type_of(truth))
+    require_index_room("count_nonzero", product(type_of(truth).shape[i] for i in axes))
     return st.sum(truth, axis, dtypes.canonical(dtypes.i64), keepdims)
 
 

@@ -21,8 +21,9 @@ from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, V, Value
-from rune.dims import Size, flat_index, product
+from rune.dims import Size, at_most, flat_index, product
 from rune.errors import DimensionError, DtypeError, ShapeError, TransformError
+from rune.ops import long_sums
 from rune.ops.scalars import holds
 
 if TYPE_CHECKING:
@@ -310,15 +311,19 @@ def wide(dtype: np.dtype) -> np.dtype:
 
 
 def _sum_reference(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
-    total = np.add.reduce(x, axis=axes, dtype=wide(x.dtype))  # np.sum, without its Python
-    return np.asarray(total).astype(x.dtype, copy=False)
+    sums = long_sums.total(x, axes, wide(x.dtype))
+    return np.asarray(sums).astype(x.dtype, copy=False)
 
 
 def summing(x: ArrayType, *, axes: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray] | None:
     """`reduce_sum` of arrays of one type, as a function of NumPy; None for dtypes that accumulate
-    in a wider dtype.
+    in a wider dtype, and for sums in blocks.
     """
-    return None if wide(x.dtype) != x.dtype else functools.partial(np.add.reduce, axis=axes, dtype=x.dtype)
+    count = product(x.shape[a] for a in axes)
+    is_long = x.dtype in dtypes.INEXACT and at_most(count, long_sums.BLOCK) is not True
+    if is_long or wide(x.dtype) != x.dtype:
+        return None
+    return functools.partial(np.add.reduce, axis=axes, dtype=x.dtype)
 
 
 def _sum_transpose(ct: Value, linear: Batched, x: ArrayType, *, axes: tuple[int, ...]) -> list[Array]:
@@ -430,6 +435,11 @@ def size_value(count: Size, dtype: np.dtype) -> Value:
         require_room("size", count, dtype)
         return np.asarray(count).astype(dtype)
     return size_of_axis(size=count, dtype=dtype)
+
+
+def count_dtype(size: Size) -> np.dtype:
+    """The dtype that counts so many elements, whatever x64 is: i32 if it can hold them, or i64."""
+    return dtypes.i64 if at_most(size, 2**31 - 1) is False else dtypes.i32
 
 
 def require_room(name: str, number: Size, dtype: np.dtype, hint: str | None = None) -> None:

@@ -18,7 +18,7 @@ from rune.errors import ShapeError
 from rune.ops.arithmetic import add, cast, lt, select, sub
 from rune.ops.conventions import normalised_axis, reshape, same_dtype
 from rune.ops.creation import iota
-from rune.ops.family import size_value
+from rune.ops.family import count_dtype, require_room, size_value
 from rune.ops.movement import move_axis, reverse
 from rune.ops.promote import broadcast_to, operand
 from rune.ops.reduction import cumsum
@@ -38,6 +38,19 @@ def index_dtype() -> np.dtype:
 def place_dtype(size: Size) -> np.dtype:
     """The dtype of positions among this many elements, whatever x64 is: i32 if it can hold them."""
     return dtypes.i32 if dims.at_most(size, 2**31 - 1) is not False else index_dtype()
+
+
+def require_index_room(name: str, size: Size) -> None:
+    """Errors: DimensionError if positions among so many elements do not fit the index dtype."""
+    dtype = index_dtype()
+    hint = "positions have 64 bits under rune.enable_x64()" if dtype == dtypes.i32 else None
+    require_room(name, size - 1, dtype, hint=hint)
+
+
+def running_count(mask: Operand) -> Array:
+    """The number of true elements of a flat mask up to each: i32, or i64 beyond its range."""
+    dtype = count_dtype(type_of(mask).shape[0])
+    return cumsum(cast(mask, dtype), axis=0, reverse=False)
 
 
 def along_last(name: str, x: Value, axis: int | None) -> tuple[Array, int]:
@@ -101,7 +114,7 @@ def true_positions(mask: Operand, size: Size, fill: Value) -> Array:
     Shapes: mask [N], fill [] or [size] -> [size]. Types: fill i32.
     """
     (count,) = type_of(mask).shape
-    so_far = cumsum(cast(mask, dtypes.i32), axis=0, reverse=False)
+    so_far = running_count(mask)
     number = add(iota(shape=(size,), axis=0, dtype=dtypes.i32), literal(1, dtypes.i32))
     positions = search_sorted(so_far, number, side="left")
     is_there = lt(positions, size_value(count, dtypes.i32))

@@ -52,6 +52,7 @@ from rune.ops.family import (
     reshape,
     wide,
 )
+from rune.ops.long_sums import running_total
 from rune.ops.movement import pad, transpose
 from rune.ops.scalars import nibbles, order_limits
 
@@ -277,17 +278,22 @@ def _cumulative_type(name: str, kind: str) -> Rule:
     return type_rule
 
 
-def _cumulative_reference(ufunc: np.ufunc) -> Rule:
+def _cumulative_reference(accumulate: Callable[[np.ndarray, int, np.dtype], np.ndarray]) -> Rule:
     def reference(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
         forward = np.flip(x, axis) if reverse else x
-        total = ufunc.accumulate(forward, axis=axis, dtype=wide(x.dtype)).astype(x.dtype)
+        total = accumulate(forward, axis, wide(x.dtype)).astype(x.dtype)
         return np.flip(total, axis) if reverse else total
 
     return reference
 
 
 def _cumulative(
-    name: str, kind: str, combine: str, ufunc: np.ufunc, jvp: JvpRule, transpose_rule: Rule | None = None
+    name: str,
+    kind: str,
+    combine: str,
+    accumulate: Callable[[np.ndarray, int, np.dtype], np.ndarray],
+    jvp: JvpRule,
+    transpose_rule: Rule | None = None,
 ) -> Primitive:
     def batch(batched: Batched, size: Size, x: Value, *, axis: int, reverse: bool) -> tuple[Array, bool]:
         return primitive(x, axis=axis + 1, reverse=reverse), True
@@ -296,7 +302,7 @@ def _cumulative(
         name,
         "cumulative",
         _cumulative_type(name, kind),
-        nibbles(_cumulative_reference(ufunc)),
+        nibbles(_cumulative_reference(accumulate)),
         (jvp,),
         transpose=transpose_rule,
         batch=batch,
@@ -314,21 +320,21 @@ cumsum: Primitive = _cumulative(
     "cumsum",
     "numeric",
     "add",
-    np.add,
+    running_total,
     lambda dx, x, y, *, axis, reverse: cumsum(dx, axis=axis, reverse=reverse),
     lambda ct, linear, x, *, axis, reverse: [cumsum(ct, axis=axis, reverse=not reverse)],
 )
 cumprod: Primitive = _cumulative(
-    "cumprod", "numeric", "mul", np.multiply, _doubling_jvp(_product_step, lambda x: literal_like(1, x))
+    "cumprod", "numeric", "mul", np.multiply.accumulate, _doubling_jvp(_product_step, lambda x: literal_like(1, x))
 )
 cummax = _cumulative(
-    "cummax", "ordered", "max", np.maximum, _doubling_jvp(_extremum_step(lambda: max, lambda: gt), least)
+    "cummax", "ordered", "max", np.maximum.accumulate, _doubling_jvp(_extremum_step(lambda: max, lambda: gt), least)
 )
 cummin = _cumulative(
     "cummin",
     "ordered",
     "min",
-    np.minimum,
+    np.minimum.accumulate,
     _doubling_jvp(_extremum_step(lambda: min, lambda: lt), lambda x: literal_like(np.inf, x)),
 )
 

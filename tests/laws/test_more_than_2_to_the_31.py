@@ -36,6 +36,9 @@ PLACED: dict[str, Callable[[Any], Any]] = {
     "traced, written": lambda x: x.at[x[0].astype("int32")].set(1),
     "rolled": lambda x: rnp.roll(x, N - 3),
     "cotangent": lambda x: rune.vjp(lambda y: y[N - 5], x.astype("float32"))[1](1.0),
+    "compressed": lambda x: rnp.compress(x > 3, x, size=5),
+    "extracted": lambda x: rnp.extract(x > 3, x, size=5),
+    "placed": lambda x: rnp.place(x, x > 3, x[:7], inplace=False),
     "every row": lambda x: lax.fori_loop(0, 3, lambda i, total: total + x[i], rnp.int8(0)),
 }
 COUNTED: dict[str, Callable[[Any], Any]] = {
@@ -44,6 +47,7 @@ COUNTED: dict[str, Callable[[Any], Any]] = {
     "argsort": rnp.argsort,
     "arange": lambda x: rnp.arange(N),
     "one_hot": lambda x: rune.nn.one_hot(3, N),
+    "count_nonzero": rnp.count_nonzero,
     "nonzero": lambda x: rnp.nonzero(x, size=3),
     "unique": lambda x: rnp.unique(x, size=3),
     "triangle": lambda x: rnp.tril(x.reshape(1, N)),
@@ -62,6 +66,31 @@ def wrapped_numbers(program: Program) -> list[object]:
 @pytest.mark.parametrize("name", PLACED)
 def test_no_position_wraps(name: str):
     assert not wrapped_numbers(rune.make_program(PLACED[name])(LONG))
+
+
+@pytest.mark.parametrize("name", ["compressed", "extracted", "placed"])
+def test_running_counts_of_longer_axes_have_64_bits(name: str):
+    program = rune.make_program(PLACED[name])(LONG)
+
+    counts = [e.results[0].type for e in program.equations if e.primitive.name == "cumsum"]
+    assert [str(t) for t in counts] == [f"i64[{N}]"]
+
+
+@pytest.mark.parametrize("name", ["nonzero", "flatnonzero", "argwhere", "where", "unique_values"])
+def test_known_positions_beyond_32_bits_are_refused(name: str):
+    mask = rnp.broadcast_to(rnp.array(True), (N,))  # a view: of one byte
+
+    with pytest.raises(DimensionError, match=r"cannot count to 214748365[45] in i32"):
+        getattr(rnp, name)(mask)
+
+
+@pytest.mark.skipif(not IS_WHOLE, reason="takes 20 GB")
+def test_a_mask_selects_elements_beyond_2_to_the_31():
+    x = rnp.zeros(N, "bool").at[N - 5].set(True)
+
+    assert x[x].tolist() == [True]
+    assert rnp.compress(x, x).tolist() == [True]
+    assert rnp.compress(x, x, size=2).tolist() == [True, False]
 
 
 def test_a_position_that_wraps_would_be_noticed():

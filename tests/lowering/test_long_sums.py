@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import rune
 import rune.numpy as rnp
-from rune import dtypes
+from rune import dtypes, lax
 from rune.core.types import ArrayType
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.two_step import Parallelism, choose
+from rune.ops import long_sums
 from tests.support.sampling import IS_WHOLE
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend in ("cpu", "opencl")]
@@ -67,6 +70,73 @@ def test_a_sum_over_an_open_size_counts_its_ones(device: str, name: str):
         total = program(np.float32(1), np.zeros(n, np.int8), np.zeros(m, np.int8))
 
         np.testing.assert_allclose(np.asarray(total), n * m, rtol=1e-6)
+
+
+ONES = 2**24 + 2_051  # more than an accumulator of f32 counts
+
+
+def ones(*shape: int) -> Any:
+    return rnp.broadcast_to(np.float32(1), shape)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("device", DEVICES if IS_WHOLE else DEVICES[:1])
+def test_a_running_sum_of_ones_counts_beyond_2_to_the_24(device: str, reverse: bool):
+    program = rune.jit(lambda x: lax.cumsum(rnp.broadcast_to(x, (ONES,)), reverse=reverse), device=device)
+
+    total = np.asarray(program(np.float32(1)))[0 if reverse else -1]
+
+    np.testing.assert_allclose(total, ONES, rtol=1e-6)
+
+
+def test_an_eager_running_sum_of_ones_counts_beyond_2_to_the_24():
+    np.testing.assert_allclose(np.asarray(rnp.cumsum(ones(ONES)))[-1], ONES, rtol=1e-6)
+
+
+EAGER: dict[str, tuple[Any, float]] = {
+    "sum": (lambda: rnp.sum(ones(ONES, 2), 0), ONES),
+    "sum of two axes": (lambda: rnp.sum(ones(2, 2, ONES // 2, 2), (1, 2)), ONES - 1),
+    "sum of a transposed array": (lambda: rnp.sum(ones(2, ONES).T, 0), ONES),
+    "mean": (lambda: rnp.mean(ones(ONES, 2), 0), 1),
+    "cotangent": (lambda: rune.grad(lambda b: (ones(ONES, 2) + b).sum())(rnp.ones(2)), ONES),
+    "histogram": (lambda: rnp.histogram(ones(ONES), 2, (0, 1.5))[0][1], ONES),
+    "histogramdd": (lambda: rnp.histogramdd(ones(ONES, 1), 1)[0], ONES),
+}
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_an_eager_sum_of_ones_is_their_number(name: str):
+    function, expected = EAGER[name]
+
+    np.testing.assert_allclose(np.asarray(function()), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+@pytest.mark.parametrize("size", [1, 1023, 1024, 1025, 2047, 2049, 4099, 65_537])
+def test_running_sums_are_those_of_wider_numbers(size: int, dtype: str):
+    x = np.random.default_rng(size).random((2, size, 3)).astype(dtype)
+    program = rune.jit(lambda x: rnp.cumsum(x, 1))
+    expected = np.cumsum(x, 1, np.promote_types(dtype, np.longdouble))
+    bound = 16 * np.finfo(np.dtype(dtype)).eps * np.maximum(np.abs(expected), 1)
+
+    for way in (program, lambda x: rnp.cumsum(rnp.asarray(x), 1)):
+        with rune.enable_x64():
+            assert (np.abs(np.asarray(way(x)) - expected) <= bound).all()
+
+
+@given(data=st.data())
+def test_a_sum_over_any_axes_of_any_layout_is_that_of_wider_numbers(data: st.DataObject):
+    shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 40, 1100, 2500]), min_size=1, max_size=4))
+    assume(np.prod(shape) <= 400_000)
+    x = np.random.default_rng(0).random(shape).astype(np.float32)
+    x = x.transpose(data.draw(st.permutations(range(x.ndim))))
+    x = x[tuple(slice(None, None, data.draw(st.sampled_from([1, 2, -1]))) for _ in shape)]
+    axes = tuple(data.draw(st.sets(st.sampled_from(range(x.ndim)), min_size=1)))
+
+    sums = long_sums.total(x, axes, x.dtype)
+
+    assert sums.dtype == x.dtype
+    np.testing.assert_allclose(sums, x.sum(axes, np.float64), rtol=2e-6)
 
 
 @pytest.mark.parametrize(

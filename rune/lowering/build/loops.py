@@ -16,16 +16,17 @@ from functools import partial
 
 import numpy as np
 
-from rune import dims
+from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build.collapse import collapse_inner
 from rune.lowering.build.flatten import map_statement
 from rune.lowering.kernel import nodes
 from rune.lowering.kernel.check import COMBINE
-from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op
+from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, const, of_size
 from rune.lowering.kernel.nodes import AddressSpace, Kind, Let, Stmt
-from rune.lowering.kernel.rewrite import map_expr, walk_expr
+from rune.lowering.kernel.rewrite import map_expr, rename, walk_expr
 from rune.lowering.kernels import Axis, Fill, Reduce, Scan, Statement, Write, expressions, inner_axes
+from rune.ops.long_sums import BLOCK
 from rune.records import replace
 
 Together = tuple[Statement, ...]
@@ -247,12 +248,47 @@ def _scan(scan: Scan, output_dtype: np.dtype) -> Iterator[Stmt]:
     """A running value in the accumulator's dtype, stored at every position in the output's."""
     name, dtype = f"{scan.output}_acc", scan.value.dtype
     yield nodes.Var(name, COMBINE[scan.combine].identity(dtype))
-    accumulator: Expr = Local(name, dtype)
-    step = nodes.Assign(name, Op(scan.combine, (accumulator, scan.value), dtype))
+    accumulator = Local(name, dtype)
+    if scan.combine == "add" and dtype in dtypes.FLOATING and dims.at_most(scan.axis.size, BLOCK) is not True:
+        yield _scan_in_blocks(scan, accumulator, output_dtype)
+    else:
+        yield _scan_loop(scan, scan.axis, accumulator, accumulator, output_dtype)
+
+
+def _scan_loop(scan: Scan, axis: Axis, sums: Local, result: Expr, output_dtype: np.dtype) -> nodes.For:
+    """The loop that adds to `sums`, and stores a result of it at every position."""
+    step = nodes.Assign(sums.name, Op(scan.combine, (sums, scan.value), sums.dtype))
     # The accumulator may be wider than the output: f32 for half types.
-    out = accumulator if dtype == output_dtype else Cast(accumulator, output_dtype)
-    yield nodes.For(
-        scan.axis.name, scan.axis.size, Kind.SERIAL, (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out))
+    out = result if result.dtype == output_dtype else Cast(result, output_dtype)
+    return nodes.For(
+        axis.name, axis.size, Kind.SERIAL, (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out))
+    )
+
+
+def _scan_in_blocks(scan: Scan, before: Local, output_dtype: np.dtype) -> nodes.For:
+    """A loop over blocks, each with a running sum of its own.
+
+    A sum of ones in f32 stops at 2**24, and loses digits long before.
+    """
+    axis, block, rounds = scan.axis, f"{scan.axis.name}_block", f"{scan.axis.name}_rounds"
+    blocks = -(-axis.size // BLOCK)
+    first = dims.symbol(block, 0, blocks - 1) * BLOCK
+    length = Op("min", (const(BLOCK, dtypes.i64), of_size(axis.size - first)), dtypes.i64)
+    inner = Axis(axis.name, dims.symbol(rounds, 1, BLOCK))
+    sums = Local(f"{before.name}_block", before.dtype)
+    result = Op("add", (before, sums), before.dtype)
+    loop = _scan_loop(scan, inner, sums, result, output_dtype)
+    body = rename(loop.body, {}, {axis.name: first + inner.symbol})
+    return nodes.For(
+        block,
+        blocks,
+        Kind.SERIAL,
+        (
+            Let(rounds, length),
+            nodes.Var(sums.name, COMBINE["add"].identity(before.dtype)),
+            replace(loop, body=body),
+            nodes.Assign(before.name, result),
+        ),
     )
 
 

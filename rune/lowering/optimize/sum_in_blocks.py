@@ -15,8 +15,8 @@ instead, so that the rest of the plan does not depend on how large the size turn
 Invariant: values stay the same except for the order of Accumulate; loops that are certainly short
            stay.
 Cost:      linear in the code.
-Not done:  running sums, whose every value is a result; loops that the threads of a group share,
-           where each thread sums up a hundredth part (PoCL runs two nested ones in turn).
+Not done:  running sums, which are written in blocks (build/loops.py); loops that the threads of a
+           group share, where each sums up a hundredth part (PoCL runs two nested ones in turn).
 """
 
 from __future__ import annotations
