@@ -71,7 +71,7 @@ def test_one_row_after_a_moved_axis_of_one_is_read_in_place():
         row = ops.reshape(ops.transpose(a, permutation=(0, 2, 1, 3)), shape=(1, 128))
         return ops.dot_general(row, b, dimension_numbers=(((1,), (1,)), ((), ())))
 
-    assert flags(function, f32(1, 4, 1, 32), f32(512, 128)) == (False, True)
+    assert flags(function, f32(1, 4, 1, 32), f32(200, 128)) == (False, True)
 
 
 def test_leading_axes_of_the_first_operand_are_rows():
@@ -135,6 +135,30 @@ def test_small_dots_are_generated():
     program = program_of(dot((((1,), (0,)), ((), ()))), f32(side, side), f32(side, side))
 
     assert all(isinstance(s, Invoke) for s in kernelize(program, WITH_DOT).steps)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "is_called"),
+    [
+        (20_000, 3, 3, False),
+        (20_000, 8, 8, False),
+        (3, 3, 20_000, False),
+        (20_000, 9, 9, True),
+        (20_000, 2, 64, True),
+        (500, 500, 1, False),
+        (1, 500, 500, False),
+        (100, 100, 2, True),
+        # So short rows do not fill vectors.
+        (20_000, 16, 1, True),
+        # One chain of sums down such columns would be less exact than a routine.
+        (1, 5_000, 100, True),
+        (100, 5_000, 1, False),
+    ],
+)
+def test_products_of_vectors_and_of_thin_matrices_are_generated(m: int, k: int, n: int, is_called: bool):
+    kernels = kernelize(program_of(dot((((1,), (0,)), ((), ()))), f32(m, k), f32(k, n)), WITH_DOT)
+
+    assert any(isinstance(step, Routine) for step in kernels.steps) == is_called
 
 
 def test_routing_fires_only_for_targets_that_have_the_routine():

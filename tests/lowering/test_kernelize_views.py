@@ -13,7 +13,7 @@ import re
 import pytest
 
 from rune import dtypes, ops
-from rune.lowering.kernelize import kernelize, views
+from rune.lowering.kernelize import cost, kernelize, views
 from rune.lowering.kernels import Write
 from rune.lowering.kernels_text import to_text
 from rune.lowering.stages import stages
@@ -212,11 +212,22 @@ def test_inner_axes_stay_whole_where_ranges_become_many():
     assert _writes(program_of(_padded(1, 1, 0), f32(2, 2, 2))) == 9
 
 
-def test_many_ranges_of_one_axis_are_one_guarded_write():
+def test_the_shortest_of_many_ranges_share_a_guarded_write():
+    def function(x):
+        parts = [ops.slice_(x, start=(0,), limit=(n,), stride=(1,)) for n in (1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)]
+        return ops.concatenate(*(ops.mul(part, number(k)) for k, part in enumerate(parts, 2)), axis=0)
+
+    first, *others = body(function, f32(512)).splitlines()
+
+    assert first == "write y0[j0] over j0 in 4 {"
+    assert len(others) == cost.MAX_CELLS - 1
+
+
+def test_neighbours_of_equal_length_are_joined_evenly():
     def function(x):
         return ops.concatenate(*(ops.mul(x, number(k)) for k in range(2, 12)), axis=0)
 
-    assert _writes(program_of(function, f32(3))) == 1
+    assert _writes(program_of(function, f32(3))) == cost.MAX_CELLS
 
 
 def test_each_array_of_a_stack_of_rolled_ones_is_computed_separately():

@@ -82,6 +82,11 @@ STREAMING = frozenset({"cuda", "opencl", "spirv", "wgsl"})
 FEW_ROWS = 8  # a dot of at most this many rows unpacks operands of fewer bits as it reads, ...
 CHEAP_UNPACKING = 16  # ... if that costs no more than this
 DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generated code
+# Generated code beats it again for a matrix and one or two vectors, whose elements are read once,
+# from m*n*k = VECTOR_WORK on: along rows in memory where they fill vectors, down columns where one
+# chain of sums is exact enough. So it does where both matrices are a few elements wide.
+VECTORS, VECTOR_WORK, VECTOR_ROW, VECTOR_COLUMN = 2, 1 << 15, 32, 1 << 10
+THIN_ROW, THIN_COLUMNS, THIN_ELEMENTS = 8, 16, 64
 # Scores of an attention are dots of at most SCORE_PRODUCTS, computed again at every use; sums of
 # them have at most SUM_COLUMNS columns, which a group of threads holds in registers.
 SCORE_PRODUCTS, SUM_COLUMNS = 256, 256
@@ -91,6 +96,7 @@ SCORE_SHARE = 4
 MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments
 MAX_MEMBERS = 100  # stored values of one kernel
 MAX_CELLS = 9  # ranges into which a concatenation or padding may split a write
+MAX_JOINED_CUTS = 64  # of an axis whose shortest ranges are joined until they are few
 MAX_PLACES = 16  # places at which one value may be computed again before it is stored anyway
 MAX_JOINS = 2  # concatenations, one inside the other, of a value that is computed again at several places
 MAX_SCALAR_CODE = 1000  # cost of a scalar times its readers, before it is stored
@@ -202,3 +208,19 @@ def is_many_scores(scores: int, read: int) -> bool:
 def is_routine_dot(m: Size, n: Size, k: Size) -> bool:
     """Whether a dot of these sizes is left to a library routine."""
     return count((m, n, k)) >= DOT_ROUTINE_WORK
+
+
+def is_generated_dot(m: Size, n: Size, k: Size, is_along_rows: bool | None) -> bool:
+    """Whether generated code computes a product faster than a routine although it is large.
+
+    is_along_rows: whether elements to be added lie side by side in the larger operand; None if that
+    is unknown
+    """
+    few, many = sorted((count((m,)), count((n,))))
+    depth = count((k,))
+    is_thin = few <= THIN_COLUMNS and depth <= THIN_ROW and few * depth <= THIN_ELEMENTS
+    if is_thin and (few > 1 or depth <= THIN_ROW // 2):
+        return True
+    fills_vectors = is_along_rows is False or depth >= VECTOR_ROW
+    is_exact = is_along_rows is True or depth <= VECTOR_COLUMN
+    return few <= VECTORS and few * many * depth >= VECTOR_WORK and fills_vectors and is_exact

@@ -384,19 +384,41 @@ def _ranges(root: Root, storage: Storage, first: int) -> list[Root]:
 
 
 def _divisions(root: Root) -> list[list[tuple[Size, Size]]]:
-    """The ranges of each axis that has cuts; inner axes stay whole where cells become too many.
+    """The ranges of each axis that has cuts; where cells become too many, neighbours are joined.
 
     Ranges along the outer axes alone are worth having: in a stack of rolled arrays each part
     computes only itself, and only where the roll wraps is decided at each element.
     """
     axes, cells = [], 1
     for cuts, size in zip(root.cuts, root.sizes):
-        # Sorting the cuts compares all pairs of them, so too many are refused before that.
-        few = len(set(_inside(cuts, size))) * cells < cost.MAX_CELLS
-        ranges = _intervals(cuts, size) if few else [(0, size)]
-        axes.append(ranges if cells * len(ranges) <= cost.MAX_CELLS else [(0, size)])
+        axes.append(_few_ranges(cuts, size, cost.MAX_CELLS // cells))
         cells *= len(axes[-1])
     return axes
+
+
+def _few_ranges(cuts: Iterable[Size], size: Size, most: int) -> list[tuple[Size, Size]]:
+    """At most so many ranges between cuts. Within joined ones each element decides its piece.
+
+    >>> _few_ranges([1, 2, 4, 8, 16], 32, most=3)
+    [(0, 8), (8, 8), (16, 16)]
+    """
+    inside = set(_inside(cuts, size))
+    if len(inside) < most:
+        return _intervals(cuts, size)
+    # Comparing symbolic cuts takes all pairs of them, and each range asks all pieces again.
+    numbers = sorted(c for c in inside if isinstance(c, int))
+    if most == 1 or not isinstance(size, int) or len(numbers) < len(inside) or len(numbers) > cost.MAX_JOINED_CUTS:
+        return [(0, size)]
+    return [(a, b - a) for a, b in itertools.pairwise(_join_shortest([0, *numbers, size], most))]
+
+
+def _join_shortest(boundaries: list[int], most: int) -> list[int]:
+    """The boundaries of at most so many ranges, after joining the shortest neighbours first."""
+    while len(boundaries) > most + 1:
+        inner = range(1, len(boundaries) - 1)
+        shortest = min(inner, key=lambda i: boundaries[i + 1] - boundaries[i - 1])
+        boundaries = boundaries[:shortest] + boundaries[shortest + 1 :]
+    return boundaries
 
 
 def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:

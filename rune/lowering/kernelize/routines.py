@@ -123,6 +123,8 @@ def _route(equation: Equation, definitions: Definitions, has_strided_dot: bool) 
         return []
     if _unpacks(a, n, definitions) or _unpacks(b, m, definitions):
         return []
+    if cost.is_generated_dot(m, n, k, _is_along_rows(a, b, definitions)):
+        return []
     shape = equation.results[0].type.shape
     equations = _strided(a, b, shape, definitions) if has_strided_dot else None
     # Strided only where it saves a copy of an operand.
@@ -227,6 +229,14 @@ def is_unpacking(equation: Equation) -> bool:
     if not isinstance(equation.primitive.lower, Convert):
         return False
     return equation.operands[0].type.dtype.itemsize < equation.results[0].type.dtype.itemsize
+
+
+def _is_along_rows(a: Operand, b: Operand, definitions: Definitions) -> bool | None:
+    """Whether elements to be added lie side by side in the larger operand, as far as is known."""
+    is_right = cost.count((a.size(a.rows),)) < cost.count((b.size(b.rows),))
+    ordered = _ordered(b if is_right else a, is_right, definitions)
+    # The routine expects the right operand with its columns side by side.
+    return None if ordered is None else ordered[1] == is_right
 
 
 def _sides(equation: Equation) -> tuple[Operand, Operand]:

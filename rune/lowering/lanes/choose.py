@@ -32,6 +32,8 @@ from rune.records import dataclass
 
 UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
 LOOP_OVERHEAD = 20.0  # instructions around a vectorised loop: tail, sum over the lanes
+KNOWN_OVERHEAD = 4.0  # the same of a loop of known length without sums, whose tail is one mask
+SCATTERED_STORE = 2.0  # of each lane: neighbouring rows wait for each other's cache lines
 WIDEST = 4  # the largest step from lane to lane at which whole vectors cost no more than elements
 _INDEPENDENT = frozenset({Kind.GRID, Kind.WORKGROUP, Kind.VECTOR})
 
@@ -81,8 +83,13 @@ def _loop(loop: For, lanes: int, aliases: frozenset[str], scalar_loops: frozense
         return best
     # Rounded up, since a masked tail costs as much as a full vector.
     steps = -(-trips // lanes)
-    lane_cost = steps * (_cost_in_lanes(loop, varying, lanes) + 1) + LOOP_OVERHEAD
+    lane_cost = steps * (_cost_in_lanes(loop, varying, lanes) + 1) + _overhead(loop)
     return Choice(frozenset({id(loop)}), lane_cost) if lane_cost < best.cost else best
+
+
+def _overhead(loop: For) -> float:
+    sums_lanes = bool(names_assigned(loop.body) - names_bound(loop.body))
+    return LOOP_OVERHEAD if sums_lanes or not isinstance(loop.extent, int) else KNOWN_OVERHEAD
 
 
 def trip_count(extent: Size) -> int:
@@ -119,7 +126,10 @@ def _cost_in_lanes(loop: For, varying: frozenset[str], lanes: int) -> float:
         elif isinstance(stmt, If):
             pending += [(s, times) for s in (*stmt.body, *stmt.orelse)]
         if isinstance(stmt, Store):
-            total += times * access_cost(stmt.index, loop.var, varying, lanes)
+            is_scattered = step_of(stmt.index, loop.var, varying) is None
+            total += times * (
+                SCATTERED_STORE * lanes if is_scattered else access_cost(stmt.index, loop.var, varying, lanes)
+            )
         for expr in expressions(stmt):
             total += times * _expression_in_lanes(expr, loop.var, varying, lanes)
     return total

@@ -4,8 +4,10 @@ Before   loop %w, %h { body: %e = exp %w;  %n = mul %e, %h;  return %n }
 After    %e = exp %w;  loop %w, %e, %h { body: %n = mul %e, %h;  return %n }
 
 An equation of a body is the same in every step if it depends only on the loop's constants. It is
-costly if it sums, contracts, scans or loops, or is an expensive scalar operation; views and cheap
-arithmetic stay, since they cost less than the memory that would hold their results.
+costly if it sums, contracts, scans or loops, or is an expensive scalar operation. Cheap arithmetic
+is costly where a product or an inner loop would store its result in every step, and where several
+operations become one read; where its result has more bytes than what it reads, or only a part
+of it is read, it stays, as views do.
 
 Invariant: a loop computes the same, even a loop of no steps, as equations have no effects.
 Cost:      linear in the number of equations.
@@ -13,10 +15,24 @@ Cost:      linear in the number of equations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from rune.core.lower import Contraction, Cumulative, Reduction, Scalar, Scatter
+from rune.core.lower import (
+    ByRoutine,
+    Contraction,
+    Convert,
+    Cumulative,
+    Host,
+    Library,
+    Reduction,
+    Routine,
+    Scalar,
+    Scatter,
+    View,
+)
 from rune.core.program import Atom, Equation, Program, Var
+from rune.core.types import ArrayType
 from rune.lowering.kernelize import cost
 from rune.lowering.passes import Pass
 from rune.ops.branch import is_control
@@ -24,6 +40,10 @@ from rune.ops.loop import LoopParams, loop
 from rune.records import replace
 
 COSTLY = 6  # the cost of a scalar operation from which it is hoisted
+CHAIN = 3  # the cost of cheap operations in a row from which they are hoisted together
+LEAST_BYTES = 1 << 10  # of a result of cheap arithmetic; below, a kernel more costs more
+UNLIMITED_BYTES = 1 << 62
+_ARITHMETIC = (Scalar, Convert)
 _COSTLY_FORMS = (Reduction, Contraction, Cumulative, Scatter)
 
 
@@ -44,21 +64,81 @@ def hoist_loops(program: Program) -> Program:
 def _invariants(equation: Equation) -> tuple[Equation, ...]:
     """The equations of a loop's body that go before it, in order."""
     form = LoopParams.of(equation)
-    body = form.body
-    same: set[Var] = set(_consts(form))
+    candidates = _candidates(form.body, _consts(form))
+    if not candidates:
+        return ()
+    costly = _costly(form.body, _consts(form), candidates)
+    reads: set[Var] = set()
+    invariants: list[Equation] = []
+    for e in reversed(candidates):
+        # Cheap equations move only where a costly one that moves needs them.
+        if e in costly or not reads.isdisjoint(e.results):
+            invariants.append(e)
+            reads.update(a for a in e.operands if isinstance(a, Var))
+    return tuple(reversed(invariants))
+
+
+def _candidates(body: Program, consts: Sequence[Var]) -> list[Equation]:
+    """The equations that depend only on the loop's constants."""
+    same: set[Var] = set(consts)
     candidates: list[Equation] = []
     for e in body.equations:
         if e.operands and all(a in same for a in e.operands if isinstance(a, Var)):
             same.update(e.results)
             candidates.append(e)
-    reads: set[Var] = set()
-    invariants: list[Equation] = []
-    for e in reversed(candidates):
-        # Cheap equations move only where a costly one that moves needs them.
-        if _is_costly(e) or not reads.isdisjoint(e.results):
-            invariants.append(e)
-            reads.update(a for a in e.operands if isinstance(a, Var))
-    return tuple(reversed(invariants))
+    return candidates
+
+
+def _costly(body: Program, consts: Sequence[Var], candidates: Sequence[Equation]) -> set[Equation]:
+    """Those of the candidates that are costly, alone or with the arithmetic before them."""
+    readers = _readers(body)
+    arithmetic = {e for e in candidates if isinstance(e.primitive.lower, _ARITHMETIC)}
+    # Of each value: the cost of an element since memory was read, and the bytes read there.
+    costs: dict[Atom, int] = {}
+    bytes_read: dict[Atom, int] = {v: _bytes(v.type) for v in consts}
+    costly: set[Equation] = set()
+    for e in candidates:
+        operation = _operation(e)
+        chain = operation + sum(costs.get(a, 0) for a in e.operands)
+        source = max((bytes_read.get(a, 0) for a in e.operands), default=0)
+        others = [(r, i) for r, i in readers.get(e.results[0], ()) if r not in arithmetic]
+        least = min((_least_chain(r, i, e) for r, i in others), default=COSTLY)
+        fits = LEAST_BYTES <= _bytes(e.results[0].type) <= source
+        if operation >= COSTLY or (e in arithmetic and fits and chain >= least):
+            costly.add(e)
+            chain, source = 0, UNLIMITED_BYTES
+        for v in e.results:
+            costs[v], bytes_read[v] = min(chain, cost.UNLIMITED), min(source, _bytes(v.type))
+    return costly
+
+
+def _readers(body: Program) -> dict[Atom, list[tuple[Equation, int]]]:
+    readers: dict[Atom, list[tuple[Equation, int]]] = {}
+    for e in body.equations:
+        for i, a in enumerate(e.operands):
+            readers.setdefault(a, []).append((e, i))
+    return readers
+
+
+def _least_chain(reader: Equation, operand: int, equation: Equation) -> float:
+    """The cost of a chain from which it goes before the loop, for the sake of a reader."""
+    match reader.primitive.lower:
+        case Contraction() | Host() | Library() | Routine() | ByRoutine():
+            return 1  # stored in every step otherwise
+        case View() if operand == 0 and _elements(reader) < _elements(equation):
+            return math.inf  # a step reads, and so computes, a part alone
+        case _ if is_control(reader):
+            return 1 if reader.primitive is not loop or operand < LoopParams.of(reader).consts else math.inf
+        case _:
+            return CHAIN
+
+
+def _elements(equation: Equation) -> int:
+    return cost.count(equation.results[0].type.shape)
+
+
+def _bytes(kind: ArrayType) -> int:
+    return cost.count(kind.shape) * kind.dtype.itemsize
 
 
 def _consts(form: LoopParams) -> Sequence[Var]:
@@ -66,12 +146,15 @@ def _consts(form: LoopParams) -> Sequence[Var]:
     return form.body.inputs[1 : 1 + form.consts]
 
 
-def _is_costly(equation: Equation) -> bool:
+def _operation(equation: Equation) -> int:
+    """The cost of one element, in vectorised additions; COSTLY for what is more than arithmetic."""
     match equation.primitive.lower:
         case Scalar(op=op):
-            return cost.operation(op) >= COSTLY
+            return cost.operation(op)
+        case Convert():
+            return 1
         case lower:
-            return isinstance(lower, _COSTLY_FORMS) or is_control(equation)
+            return COSTLY if isinstance(lower, _COSTLY_FORMS) or is_control(equation) else 0
 
 
 def _move(equation: Equation, invariants: Sequence[Equation]) -> tuple[list[Equation], Equation]:

@@ -112,6 +112,21 @@ def test_a_short_inner_loop_leaves_the_lanes_to_the_outer_one():
         }""") == {"i"}
 
 
+@pytest.mark.parametrize("columns", [8, 16])
+def test_rows_at_given_places_are_copied_along_the_row(columns: int):
+    text = f"""
+        code f(x: read f32[{100 * columns}], k: read i32[2000], y: write f32[{2000 * columns}]) {{
+          for i in 2000 grid {{
+            r: i32 in 0..99 = min(max(select(k[i] < 0_i32, k[i] + 100_i32, k[i]), 0_i32), 99_i32)
+            for j in {columns} serial {{
+              store y[{columns}*i + j] = x[{columns}*r + j]
+            }}
+          }}
+        }}"""
+
+    assert chosen(text) == {"j"}
+
+
 def test_independent_loops_of_one_body_are_all_chosen():
     assert chosen("""
         code f(x: read f32[512], y: write f32[512]) {
