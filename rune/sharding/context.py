@@ -87,7 +87,7 @@ def _around() -> tuple[Mesh | None, set[Name]]:
     return mesh, manual
 
 
-def _mesh_here() -> Mesh | None:
+def _innermost_mesh() -> Mesh | None:
     """The mesh of the body that makes the call; otherwise the one that `set_mesh` has set."""
     return _around()[0] or get_mesh()
 
@@ -101,7 +101,7 @@ def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding
     sharding = _read_spec(name, where) if isinstance(where, PartitionSpec) else where
     if isinstance(sharding.mesh, Mesh):
         return sharding
-    mesh = _mesh_here()
+    mesh = _innermost_mesh()
     # In a body the same axes may have become manual.
     if mesh is None or mesh.shape_tuple != sharding.mesh.shape_tuple:
         raise ArgumentError(
@@ -112,7 +112,7 @@ def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding
 
 
 def _read_spec(name: str, spec: PartitionSpec) -> NamedSharding:
-    mesh = _mesh_here()
+    mesh = _innermost_mesh()
     if mesh is None:
         raise ArgumentError(
             f"{name}: cannot lay out by {spec!r} alone (a mesh and a spec required)",

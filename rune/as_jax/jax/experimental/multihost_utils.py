@@ -44,14 +44,18 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """A tree of the parts that the devices of this process have, on the mesh of these devices.
+    """A tree of arrays laid out on the mesh, all devices of which belong to this process.
 
-    pspecs: a spec, or a tree prefix of the inputs with specs; arrays are laid out by these first
-    Errors: ArgumentError for None as a spec, and if the devices of this process are no grid.
+    pspecs: a spec, or a tree prefix of the inputs with specs
+    Errors: ArgumentError for None as a spec, and for a mesh with devices of other processes.
     """
+    if global_mesh.is_multi_process:
+        raise ArgumentError(
+            f"global_array_to_host_local_array: cannot use {global_mesh} (some devices are in other processes)",
+            hint="x.addressable_shards has the blocks of this process",
+        )
     specs = iter(_specs("global_array_to_host_local_array", pspecs, global_inputs))
-    local_mesh = _local_mesh(global_mesh)
-    return tree.map(lambda x: _local_array(x, global_mesh, local_mesh, next(specs)), global_inputs)
+    return tree.map(lambda x: rune.device_put(x, NamedSharding(global_mesh, next(specs))), global_inputs)
 
 
 def _specs(name: str, prefix: object, values: object) -> list[PartitionSpec]:
@@ -69,23 +73,3 @@ def _global_array(x: Any, sharding: NamedSharding) -> Any:
     if isinstance(x, Array) and not x.is_fully_addressable:
         return x
     return rune.make_array_from_process_local_data(sharding, x)
-
-
-def _local_mesh(mesh: Mesh) -> Mesh:
-    """The mesh of the devices of this process, a part of the grid."""
-    grid = mesh.devices
-    is_local = np.vectorize(lambda device: device.is_local, otypes=[bool])(grid)
-    places = np.argwhere(is_local)
-    part = grid[tuple(slice(low, high + 1) for low, high in zip(places.min(0), places.max(0), strict=True))]
-    if part.size != len(places):
-        raise ArgumentError(f"global_array_to_host_local_array: cannot use {mesh} (its devices here are no grid)")
-    return Mesh(part, mesh.axis_names, mesh.axis_types)
-
-
-def _local_array(x: Any, mesh: Mesh, local_mesh: Mesh, spec: PartitionSpec) -> Any:
-    laid_out = rune.device_put(x, NamedSharding(mesh, spec))
-    if not mesh.is_multi_process:
-        return laid_out
-    sharding, blocks = NamedSharding(local_mesh, spec), [s.data for s in laid_out.addressable_shards]
-    shape = tuple(n * sharding.parts(axis) for axis, n in enumerate(blocks[0].shape))
-    return rune.make_array_from_single_device_arrays(shape, sharding, blocks)
