@@ -21,12 +21,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from rune.records import dataclass
-
-if TYPE_CHECKING:
-    from rune.transforms.sharding.spans import Span
+from rune.transforms.sharding.span import Span
 
 MOST_ROUNDS = 8  # more are not tried
 

@@ -34,28 +34,7 @@ from rune.records import dataclass
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.reshard import device_number, gathered
 from rune.transforms.sharding.rounds import Rounds, rounds
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The elements that each device has, or needs, of an axis of an array.
-
-    names: the mesh axes that split it, the first outermost
-    """
-
-    names: tuple[Name, ...]
-    share: int
-    first: int
-    width: int
-
-    def shifted(self, by: int) -> Span:
-        """The same elements by an index that is larger by so much."""
-        return Span(self.names, self.share, self.first + by, self.width)
-
-    def is_even(self, length: int, region: Region) -> bool:
-        """Whether they are equal parts of the axis."""
-        return self == Span(self.names, self.share, 0, self.share) and self.share * devices_of(self, region) == length
-
+from rune.transforms.sharding.span import Span, devices_of
 
 Spans = tuple[Span | None, ...]  # None: an axis that every device has whole
 
@@ -71,11 +50,6 @@ def even_span(names: tuple[Name, ...], length: int, region: Region) -> Span:
     """The span of parts that are equal but for the last ones, which may reach behind the axis."""
     share = -(-length // region.size(names))
     return Span(names, share, 0, share)
-
-
-def devices_of(span: Span, region: Region) -> int:
-    """The number of devices along the mesh axes of a span."""
-    return region.size(span.names)
 
 
 # --- exchanges ----------------------------------------------------------------------------------

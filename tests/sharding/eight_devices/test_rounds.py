@@ -12,7 +12,7 @@ import rune
 from rune import numpy as rnp
 from rune.sharding import NamedSharding, P, make_mesh
 from rune.transforms.sharding.rounds import Rounds, rounds
-from rune.transforms.sharding.spans import Span
+from rune.transforms.sharding.span import Span
 from tests.sharding.eight_devices.test_turned_layouts import bytes_of
 
 EIGHT, GRID = make_mesh((8,), ("x",)), make_mesh((4, 2), ("a", "b"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from rune.transforms.sharding.refusal import spread_prefix
 __all__ = ["assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array"]
 __all__ += ["host_local_array_to_global_array", "process_allgather", "reached_preemption_sync_point"]
 __all__ += ["sync_global_devices"]
+
+X = TypeVar("X")
 
 __getattr__ = absent.of(__name__)
 
@@ -33,7 +35,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
-def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def host_local_array_to_global_array(local_inputs: X, global_mesh: Mesh, pspecs: object) -> X:
     """A tree of the arrays of which each process has a part, that of its devices in the mesh.
 
     pspecs: a spec, or a tree prefix of the inputs with specs
@@ -43,7 +45,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     return tree.map(lambda x: _global_array(x, NamedSharding(global_mesh, next(specs))), local_inputs)
 
 
-def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def global_array_to_host_local_array(global_inputs: X, global_mesh: Mesh, pspecs: object) -> X:
     """A tree of arrays laid out on the mesh, all devices of which belong to this process.
 
     pspecs: a spec, or a tree prefix of the inputs with specs
@@ -68,7 +70,7 @@ def _specs(name: str, prefix: object, values: object) -> list[PartitionSpec]:
     return specs
 
 
-def _global_array(x: Any, sharding: NamedSharding) -> Any:
+def _global_array(x: object, sharding: NamedSharding) -> object:
     # What other processes have a part of is global already.
     if isinstance(x, Array) and not x.is_fully_addressable:
         return x
