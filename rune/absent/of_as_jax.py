@@ -221,9 +221,8 @@ NAMES: Mapping[str, Table] = {
     },
     "jax.experimental.multihost_utils": {
         _PROCESSES: """
-            global_array_to_host_local_array global_array_to_host_local_array_impl gtl_abstract_eval
-            host_local_array_to_global_array host_local_array_to_global_array_impl live_devices
-            ltg_abstract_eval ltg_batcher ProcessFailureError
+            global_array_to_host_local_array_impl gtl_abstract_eval host_local_array_to_global_array_impl
+            live_devices ltg_abstract_eval ltg_batcher ProcessFailureError
             """
     },
     "jax.experimental.ode": {

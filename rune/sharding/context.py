@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from rune import config
 from rune.config import Setting
-from rune.core.abstract_mesh import AbstractMesh
+from rune.core.abstract_mesh import AbstractMesh, AxisType
+from rune.core.axes import Name
+from rune.core.interpreter import current
+from rune.core.manual import Manual
 from rune.core.partition_spec import PartitionSpec
 from rune.errors import ArgumentError
 from rune.sharding.meshes import Mesh
@@ -59,12 +62,34 @@ def get_mesh() -> Mesh | None:
 def get_abstract_mesh() -> AbstractMesh:
     """The axes of the mesh in force; without a mesh no axes, and it is `empty`. Errors: none.
 
+    In the body of a `shard_map` it is that of the body, whose axes are Manual.
+
     >>> from rune.sharding import get_abstract_mesh
     >>> get_abstract_mesh().empty
     True
     """
-    mesh = config.current().mesh
-    return NO_AXES if mesh is None else mesh.abstract_mesh
+    mesh, manual = _around()
+    if mesh is None:
+        mesh = config.current().mesh
+        return NO_AXES if mesh is None else mesh.abstract_mesh
+    axes = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.abstract_mesh.update(axis_types=[AxisType.Manual if n in manual else kind for n, kind in axes])
+
+
+def _around() -> tuple[Mesh | None, set[Name]]:
+    """The mesh of the body of a shard_map that makes the call, and the axes split there."""
+    interpreter, mesh, manual = current(), None, set[Name]()
+    while interpreter is not None:
+        if isinstance(interpreter, Manual) and isinstance(interpreter.mesh, Mesh):
+            mesh = mesh or interpreter.mesh
+            manual.update(interpreter.named_axes)
+        interpreter = interpreter.parent
+    return mesh, manual
+
+
+def _innermost_mesh() -> Mesh | None:
+    """The mesh of the body that makes the call; otherwise the one that `set_mesh` has set."""
+    return _around()[0] or get_mesh()
 
 
 def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding:
@@ -76,8 +101,9 @@ def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding
     sharding = _read_spec(name, where) if isinstance(where, PartitionSpec) else where
     if isinstance(sharding.mesh, Mesh):
         return sharding
-    mesh = get_mesh()
-    if mesh is None or mesh.abstract_mesh != sharding.mesh:
+    mesh = _innermost_mesh()
+    # In a body the same axes may have become manual.
+    if mesh is None or mesh.shape_tuple != sharding.mesh.shape_tuple:
         raise ArgumentError(
             f"{name}: cannot lay out by {sharding!r} ({'no mesh' if mesh is None else mesh} is in force)",
             hint="rune.sharding.set_mesh(mesh) sets the mesh for a block",
@@ -86,7 +112,7 @@ def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding
 
 
 def _read_spec(name: str, spec: PartitionSpec) -> NamedSharding:
-    mesh = get_mesh()
+    mesh = _innermost_mesh()
     if mesh is None:
         raise ArgumentError(
             f"{name}: cannot lay out by {spec!r} alone (a mesh and a spec required)",

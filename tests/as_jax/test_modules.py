@@ -78,6 +78,19 @@ def test_one_process_has_nothing_to_wait_for():
     assert multihost_utils.broadcast_one_to_all({"a": 1})["a"] == 1
 
 
+def test_the_part_of_one_process_is_the_array():
+    mesh, x = jax.make_mesh((1,), ("x",)), {"a": jnp.arange(4.0), "b": (jnp.ones(2),)}
+    specs = {"a": jax.P("x"), "b": jax.P()}
+
+    parts = multihost_utils.host_local_array_to_global_array(x, mesh, specs)
+    back = multihost_utils.global_array_to_host_local_array(parts, mesh, jax.P())
+
+    assert [a.sharding.spec for a in jax.tree.leaves(parts)] == [jax.P("x"), jax.P()]
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), x, back))
+    with pytest.raises(ValueError, match="cannot lay out by None"):
+        multihost_utils.host_local_array_to_global_array(x, mesh, None)
+
+
 REFUSED = {
     "mlir_module": lambda: jax.export.export(jax.jit(jnp.sin))(1.0).mlir_module(),
     "custom_partitioning": lambda: custom_partitioning(jnp.sin),

@@ -32,9 +32,9 @@ from rune.transforms.compile.trace_cache import Traced
 from rune.transforms.compile.transfer import has_moves, to_device
 from rune.transforms.references import Ref
 from rune.transforms.sharding.constraint import sharding_constraint
-from rune.transforms.sharding.localize import input_shardings, meshes_within
+from rune.transforms.sharding.localize import argument_shardings, input_shardings, meshes_within
 from rune.transforms.sharding.moves import put_at
-from rune.transforms.sharding.refusal import at, devices_of, restate, spread_prefix
+from rune.transforms.sharding.refusal import at, devices_of, require_layout, restate, spread_prefix
 from rune.transforms.sharding.reshard import layout_of, spec_of
 from rune.transforms.tracers import ValueTracer
 
@@ -109,9 +109,13 @@ def arriving(program: Program, args: Sequence[Value]) -> Sequence[Value]:
     """The arguments of a program, moved to the mesh by which alone it lays them out.
 
     As in JAX an array may be committed to as many other devices, or in another order.
+    Errors: ArgumentError for an array that is committed to another layout than `in_shardings` says.
     """
     if not meshes_within(program):
         return args
+    for arg, sharding in zip(args, argument_shardings(program), strict=True):
+        if sharding is not None and type(arg) is Array and arg.committed:
+            require_layout("jit", arg.type, arg.place, sharding)
     return [*map(_arriving, args, input_shardings(program))]
 
 
@@ -232,11 +236,16 @@ def destinations(name: str, role: str, prefix: object, values: object) -> list[W
 
 def constrained(value: Value, sharding: NamedSharding) -> Value:
     """A traced value laid out by a sharding, whose spec need not name axes that are whole."""
+    return sharding_constraint(value, sharding=shortest(value, sharding))
+
+
+def shortest(value: Value, sharding: NamedSharding) -> NamedSharding:
+    """The sharding of a value, without names for trailing axes that are whole."""
     spec, ndim = sharding.spec, type_of(value).ndim
     if len(spec) > ndim:
         sharding.shard_shape(type_of(value).shape)  # refuses names of axes that the array lacks
-    shortest_spec = spec if any(map(spec.is_open, range(ndim))) else spec_of(layout_of(spec, ndim))
-    return sharding_constraint(value, sharding=NamedSharding(sharding.mesh, shortest_spec))
+    is_open = any(map(spec.is_open, range(ndim)))
+    return NamedSharding(sharding.mesh, spec if is_open else spec_of(layout_of(spec, ndim)))
 
 
 def put_each(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -89,8 +89,9 @@ class Step:
         total = 0.0
         for type, spans, needed in zip(self.types, self.spans, self.operands(target), strict=True):
             sizes = [span.share if span else size_of(type, axis) for axis, span in enumerate(spans)]
-            for a, b in zip(spans, needed, strict=True):
-                total += type.dtype.itemsize * math.prod(sizes) * sent(a, b, self.region) / (a.share if a else 1)
+            for axis, (a, b) in enumerate(zip(spans, needed, strict=True)):
+                elements = sent(a, b, size_of(type, axis), self.region)
+                total += type.dtype.itemsize * math.prod(sizes) * elements / (a.share if a else 1)
         return total
 
     def operands(self, target: Spans) -> list[Spans]:
@@ -109,9 +110,14 @@ class Step:
     def _cost(self, axis: int, span: Span) -> tuple[int, int]:
         """The elements that are sent, and how far the span is from the middle."""
         operands = self.operands(tuple(span if n == axis else None for n in range(self.result.ndim)))
-        pairs = (pair for sides in zip(self.spans, operands, strict=True) for pair in zip(*sides, strict=True))
-        elements = sum(sent(source, needed, self.region) for source, needed in pairs if needed is not None)
+        sides = (side for x in zip(self.spans, operands, self.types, strict=True) for side in self._sides(*x))
+        elements = sum(sent(*side, self.region) for side in sides if side[1] is not None)
         return elements, abs(span.first - self._middle(axis, span).first)
+
+    @staticmethod
+    def _sides(spans: Spans, needed: Spans, type: ArrayType) -> Iterator[tuple[Span | None, Span | None, int]]:
+        """For each axis of an operand its span, that which is needed, and its length."""
+        return ((a, b, size_of(type, axis)) for axis, (a, b) in enumerate(zip(spans, needed, strict=True)))
 
 
 def _first_fitting(ranked: Sequence[Sequence[Span]], order: Sequence[int]) -> Spans:
@@ -155,19 +161,23 @@ def size_of(type: ArrayType, axis: int) -> int:
 # --- slice --------------------------------------------------------------------------------------
 
 
-def _sliced(span: Span | None, start: int, stride: int, size: int, region: Region) -> Span | None:
-    """The elements of a slice that the devices have; equal parts of it if no device has as many."""
+def _sliced(span: Span | None, start: int, stride: int, size: int, region: Region) -> list[Span]:
+    """The elements of a slice that the devices have; those nearest to these, and equal parts of it.
+
+    Both are for a stride that does not divide the share.
+    """
     if span is None:
-        return None
-    if span.share % stride:
-        return even_span(span.names, size, region)
+        return []
     first, end = -((start - span.first) // stride), -((start - span.first - span.width) // stride)
-    return Span(span.names, span.share // stride, first, end - first)
+    if span.share % stride == 0:
+        return [Span(span.names, span.share // stride, first, end - first)]
+    share = -(-span.share // stride)
+    return [*dict.fromkeys((even_span(span.names, size, region), Span(span.names, share, min(first, 0), share)))]
 
 
-def _slice_results(step: Step) -> list[list[Span | None]]:
+def _slice_results(step: Step) -> list[list[Span]]:
     sides = enumerate(zip(step.spans[0], step.params["start"], step.params["stride"], strict=True))
-    return [[_sliced(*side, size_of(step.result, axis), step.region)] for axis, side in sides]
+    return [_sliced(*side, size_of(step.result, axis), step.region) for axis, side in sides]
 
 
 def _before_slice(span: Span | None, start: int, stride: int) -> Span | None:
@@ -313,7 +323,7 @@ def _shear_results(step: Step) -> list[list[Span | None]]:
     near = [[span] for span in step.spans[0]]
     for axis, window, stride, _ in _slides(step):
         span = step.spans[0][axis]
-        near[axis] = [_sliced(span, 0, stride, size_of(step.result, axis), step.region)]
+        near[axis] = [*_sliced(span, 0, stride, size_of(step.result, axis), step.region)]
         # The devices may divide the elements of a long window in place of its positions.
         near[window] = [span and even_span(span.names, size_of(step.result, window), step.region)]
     return near
@@ -363,16 +373,37 @@ def _reverse_run(step: Step, blocks: Sequence[Value], target: Spans) -> Value:
 
 def _letter_results(step: Step) -> list[list[Span | None]]:
     near: dict[int | None, list[Span | None]] = {}
-    for axes, spans in zip(step.letters.operands, step.spans, strict=True):
-        for letter, span in zip(axes, spans, strict=True):
-            if letter is not None and letter not in step.letters.parts:
-                near.setdefault(letter, []).append(span)
+    for axes, spans, type in zip(step.letters.operands, step.spans, step.types, strict=True):
+        for axis, (letter, span) in enumerate(zip(axes, spans, strict=True)):
+            if letter is not None:
+                steps = _steps(step, letter, type, axis)
+                near.setdefault(letter, []).append(span and _of_parts(span, *steps))
     return [near.get(letter, []) for letter in step.letters.results[0]]
 
 
 def _letter_operands(step: Step, target: Spans) -> list[Spans]:
     by_letter = {**dict(zip(step.letters.results[0], target, strict=True)), **reduced_spans(step, target), None: None}
-    return [tuple(by_letter.get(letter) for letter in axes) for axes in step.letters.operands]
+    operands: list[Spans] = []
+    for axes, type in zip(step.letters.operands, step.types, strict=True):
+        spans = [by_letter.get(letter) for letter in axes]
+        steps = [(1, 1) if letter is None else _steps(step, letter, type, axis) for axis, letter in enumerate(axes)]
+        operands.append(tuple(s and _of_parts(s, *reversed(n)) for s, n in zip(spans, steps, strict=True)))
+    return operands
+
+
+def _steps(step: Step, letter: int, type: ArrayType, axis: int) -> tuple[int, int]:
+    """How many elements of an operand's axis, and of the result's, a part of a letter has."""
+    parts = step.letters.parts.get(letter)
+    if parts is None:
+        return 1, 1
+    return size_of(type, axis) // parts, size_of(step.result, step.letters.results[0].index(letter)) // parts
+
+
+def _of_parts(span: Span, source: int, target: int) -> Span | None:
+    """The span of axes split in as many parts; None if it has a piece of a part."""
+    if any(n % source for n in (span.share, span.first, span.width)):
+        return None
+    return Span(span.names, *(n // source * target for n in (span.share, span.first, span.width)))
 
 
 def reduced_spans(step: Step, target: Spans) -> Mapping[int, Span]:

@@ -119,7 +119,7 @@ def _ring(local: Localize, step: Step, args: Sequence[Value]) -> Block | None:
     # Where the result begins on the ring, counted in the shorter direction.
     first = start - size if 2 * start > size else start
     span = covering(source.shifted(-first), size_of(step.result, axis), local.region)
-    if span.width > 3 * span.share or not is_exchanged(source, span.shifted(first), local.region):
+    if span.width > 3 * span.share or not is_exchanged(source, span.shifted(first), size, local.region):
         return None
     target = [*_spans(local, array)]
     target[axis] = span
@@ -190,14 +190,21 @@ def _is_along_cut(step: Step) -> bool:
 
 
 def _is_most(step: Step, target: Spans) -> bool:
-    """Whether a slice has so much of each axis that a sum of its elements would send no less."""
+    """Whether a slice has so much of each axis that a sum of its elements would send no less.
+
+    Of n elements a sum sends 2 n (1 - 1 / devices); shares of them are gathered, if all are wanted.
+    """
     (needed,) = step.operands(target)
-    sides = zip(step.spans[0], needed, step.types[0].shape, step.result.shape, step.params["stride"], strict=True)
-    return all(
-        b is not None and 2 * n * stride >= size and sent(a, b, step.region) <= 2 * n
-        for a, b, size, n, stride in sides
-        if a and isinstance(n, int)
-    )
+    sides = zip(step.spans[0], needed, target, step.types[0].shape, step.result.shape, strict=True)
+    for number, (a, b, span, size, n) in enumerate(sides):
+        if a is None or not isinstance(n, int) or not isinstance(size, int):
+            continue
+        if b is None or span is None or 2 * n * step.params["stride"][number] < size:
+            return False
+        devices, elements = devices_of(a, step.region), sent(a, b, size, step.region)
+        if devices * (elements + (devices - 1) * span.share) > 2 * n * (devices - 1):
+            return False
+    return True
 
 
 def _spans(local: Localize, value: Value) -> Spans:
@@ -234,7 +241,8 @@ def _names_of_parts(local: Localize, span: Span | None, size: int) -> tuple[Name
     """The mesh axes that split an axis in equal parts, if devices can exchange a span for these."""
     if span is None or size % devices_of(span, local.region):
         return ()
-    return span.names if is_exchanged(span, even_span(span.names, size, local.region), local.region) else ()
+    parts = even_span(span.names, size, local.region)
+    return span.names if is_exchanged(span, parts, size, local.region) else ()
 
 
 def _bytes_to_all(local: Localize, block: Block) -> float:
@@ -311,7 +319,8 @@ def _sent_elements(local: Localize, value: Value, target: Spans) -> float:
     """How many elements a device sends so that each has those of the target."""
     spans, type = _spans(local, value), type_of(value)
     sizes = [span.share if span else size_of(type, axis) for axis, span in enumerate(spans)]
-    shares = (sent(a, b, local.region) / a.share for a, b in zip(spans, target, strict=True) if a)
+    sides = enumerate(zip(spans, target, strict=True))
+    shares = (sent(a, b, size_of(type, axis), local.region) / a.share for axis, (a, b) in sides if a)
     return math.prod(sizes) * sum(shares)
 
 
@@ -325,11 +334,12 @@ def _from_devices(local: Localize, value: Value, target: Spans) -> Value:
         with use(interpreter.parent):
             return _window(interpreter, block, target)
     spans, region = _spans(local, value), local.region
-    near = [is_exchanged(a, b, region) for a, b in zip(spans, target, strict=True)]
+    sizes = [size if isinstance(size, int) else 0 for size in type_of(value).shape]
+    near = [is_exchanged(a, b, size, region) for a, b, size in zip(spans, target, sizes, strict=True)]
     part = _with_whole_axes(local, value, near)
     for axis, (source, needed) in enumerate(zip(spans, target, strict=True)):
         if near[axis] and source and needed:
-            part = exchanged(part, axis, source, needed, region)
+            part = exchanged(part, axis, source, needed, sizes[axis], region)
         elif needed:
             part = part_of(part, axis, needed, region)
     return part
@@ -357,6 +367,6 @@ def settled(block: Block, local: Localize) -> Value:
     part = _with_whole_axes(local, block, [bool(names) for names in block.layout])
     for axis, (span, names) in enumerate(zip(block.spans, block.layout, strict=True)):
         if span is not None and names:
-            parts = even_span(names, size_of(block.type, axis), local.region)
-            part = exchanged(part, axis, span, parts, local.region)
+            size = size_of(block.type, axis)
+            part = exchanged(part, axis, span, even_span(names, size, local.region), size, local.region)
     return part

@@ -9,7 +9,7 @@ from typing import TypeVar
 from rune import tree
 from rune.core.values import Value
 from rune.sharding import NamedSharding
-from rune.transforms.compile.placement import destinations, put_each
+from rune.transforms.compile.placement import destinations, put_each, shortest
 from rune.transforms.compile.static_arguments import Marked
 from rune.transforms.sharding.constraint import sharding_constraint
 
@@ -39,12 +39,17 @@ def laid_out(
         laid_out_args = list(args)
         for n in dynamic:
             leaf_places = [next(places) for _ in tree.leaves(args[n])]
-            laid_out_args[n] = put_each("jit", f"argument[{n}]", args[n], leaf_places)
+            laid_out_args[n] = put_each("jit", f"argument[{n}]", args[n], leaf_places, _as_argument)
         results = function(*laid_out_args, **kwargs)
         result_places = destinations("jit", "out_shardings", out_shardings, results)
         return put_each("jit", "result", results, result_places, _as_written)
 
     return on_devices
+
+
+def _as_argument(value: Value, sharding: NamedSharding) -> Value:
+    """An argument laid out by a sharding, which must not be committed to another layout."""
+    return sharding_constraint(value, sharding=shortest(value, sharding), of_argument=True)
 
 
 def _as_written(value: Value, sharding: NamedSharding) -> Value:

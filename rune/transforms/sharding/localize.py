@@ -410,6 +410,14 @@ def input_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
 
 
 @per_program
+def argument_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
+    """For each input the sharding that `in_shardings` has for it; None without one."""
+    layouts = (e for e in program.equations if e.params.get("of_argument"))
+    shardings: dict[Atom, NamedSharding] = {e.operands[0]: e.params["sharding"] for e in layouts}
+    return tuple(map(shardings.get, program.inputs))
+
+
+@per_program
 def output_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
     """For each output the sharding by which the program lays it out; None where it says none."""
     makers = {v: e for e in program.equations for v in e.results}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rune import config, ops
 from rune.array import Array
@@ -29,6 +29,7 @@ from rune.core.values import Value
 from rune.core.varying import Variation
 from rune.dims import Size
 from rune.sharding import NamedSharding, PartitionSpec
+from rune.sharding.memory import Spread
 from rune.transforms.batching.batch import batch_program
 from rune.transforms.checks.nans_and_bounds import is_watching
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
@@ -58,7 +59,8 @@ class Inside(Manual):
     __slots__ = ("region",)
 
     def __init__(self, region: Region):
-        super().__init__(current(), {n: Axis(region.mesh.shape[n], region.is_typed, True) for n in region.manual})
+        axes = {n: Axis(region.mesh.shape[n], region.is_typed, True) for n in region.manual}
+        super().__init__(current(), axes, region.mesh)
         self.region = region
 
 
@@ -105,24 +107,46 @@ def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_sp
     for arg in args:
         if type(arg) is Array:
             require_there("shard_map", arg.type, arg.place, region.mesh)
-    # A program that mentions the mesh again must first become one that a single device can run.
     program = untyped(program)
     settings = config.current()
     watched = replace(region, is_watched=settings.check_bounds, has_spans=not is_watching(settings))
-    local = _localized(program, watched, in_specs, out_specs) if meshes_within(program) else program
+    local, layouts = program, _Layouts(in_specs, out_specs)
+    # A program that mentions the mesh again must first become one that a single device can run.
+    if not region.is_whole or meshes_within(program):
+        operand_specs = tuple(_spec_of(a, s, region) for a, s in zip(args, in_specs, strict=True))
+        local, layouts = _localized(program, watched, layouts, operand_specs)
     if is_watching(settings):
-        return run_watched(local, region.mesh, in_specs, out_specs, args)
-    return mesh_program(local, region.mesh, in_specs, out_specs)(args)
+        return run_watched(local, region.mesh, layouts.operands, layouts.results, args)
+    return mesh_program(local, region.mesh, layouts.operands, layouts.results)(args)
+
+
+class _Layouts(NamedTuple):
+    """How operands and results are split."""
+
+    operands: Specs
+    results: Specs
+
+
+def _spec_of(arg: Value, spec: PartitionSpec, region: Region) -> PartitionSpec:
+    """How an operand is split: by the spec of a body over all axes, else as the array is now."""
+    devices = arg.place.device if type(arg) is Array and not region.is_whole else None
+    is_there = isinstance(devices, Spread) and devices.sharding.mesh == region.mesh
+    return devices.sharding.spec if is_there else spec  # type: ignore[union-attr]
 
 
 @per_program
-def _localized(program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> Program:
-    params = {"program": program, "region": region, "in_specs": in_specs, "out_specs": out_specs}
-    types = [region.array_type(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
+def _localized(program: Program, region: Region, body: _Layouts, operand_specs: Specs) -> tuple[Program, _Layouts]:
+    """The program of a device for operands that are split by these specs."""
+    params = {"program": program, "region": region, "in_specs": body.operands, "out_specs": body.results}
+    types = [region.array_type(t, spec) for t, spec in zip(program.input_types, body.operands, strict=True)]
     # An interpreter takes equations, so the body is put back into one.
     equation = stage(lambda *args: shard_map_primitive(*args, **params), types, program.name)
     everywhere = replace(region, manual=region.mesh.axis_names, is_typed=False)
-    return localized(equation.program, everywhere, in_specs, out_specs)[0]
+    if region.is_whole:
+        return localized(equation.program, everywhere, operand_specs, body.results)[0], body
+    # Along the other axes results stay as the body computes them.
+    local, result_specs = localized(equation.program, everywhere, operand_specs, (None,) * len(body.results))
+    return local, _Layouts(operand_specs, result_specs)
 
 
 # --- forward derivatives ------------------------------------------------------------------------

@@ -6,6 +6,7 @@ jit: cannot cut axis 0 of f32[6,5] at argument[0] into 4 equal parts (...)
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from rune.array import Place
 from rune.backends import Device, device_named
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, RuneError
-from rune.sharding import Mesh
+from rune.sharding import Mesh, NamedSharding
 from rune.sharding.memory import Spread
 
 _OF_SHARDING = re.compile(r"NamedSharding: cannot cut (axis \d+ of )?(?:\[[^\]]*\] )?(.*)", re.DOTALL)
@@ -67,3 +68,23 @@ def require_there(name: str, type: ArrayType, place: Place, mesh: Mesh) -> None:
             f"{name}: cannot use {type} on {_device(place).name} with {mesh} (it is committed there)",
             hint="rune.device_put with a NamedSharding of the mesh lays it out there",
         )
+
+
+def require_layout(name: str, type: ArrayType, place: Place, sharding: NamedSharding) -> None:
+    """Errors: ArgumentError for an array on as many devices, committed in another layout."""
+    device = place.device
+    if not isinstance(device, Spread) or _are_alike(device.sharding, sharding, type.ndim):
+        return
+    raise ArgumentError(
+        f"{name}: cannot take {type} in {device.sharding.spec} (in_shardings says {sharding.spec}; it is committed)",
+        hint="rune.device_put(x, sharding) lays it out before the call; without in_shardings it stays as it is",
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _are_alike(a: NamedSharding, b: NamedSharding, ndim: int) -> bool:
+    """Whether the devices of both, in order, have the same blocks, or are not as many."""
+    if a.num_devices != b.num_devices or any(map(b.spec.is_open, range(ndim))):
+        return True
+    blocks = ([block for _, block in s._layout(ndim)] for s in (a, b))
+    return next(blocks) == next(blocks)

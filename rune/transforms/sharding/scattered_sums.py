@@ -3,7 +3,10 @@
 Before   %1 = psum %0 {'d'};  %2 = mesh_part %1 {'d'}        the gradient of a split weight
 After    %2 = psum_scatter %0 {'d'}                          half the bytes
 
-Sums over other axes in between are taken of the part.
+Sums over other axes are taken of the part:
+
+Before   %1 = psum %0 {'d'};  %2 = mesh_part %1 {'m'}
+After    %1 = mesh_part %0 {'m'};  %2 = psum %1 {'d'}
 
 Invariant: the same values, for sums that nothing else reads.
 Cost:      linear in the number of equations.
@@ -63,7 +66,7 @@ def _scattered(program: Program) -> Program:
 def _sums_before(part: Equation, makers: Mapping[Atom, Equation], readers: Counter[Atom]) -> list[Equation] | None:
     """The sums over mesh axes before a part, first the one over the axis of the part.
 
-    None if that one is missing.
+    Without that one the part itself is first. None if there are no sums.
     """
     if part.primitive is not mesh_part:
         return None
@@ -77,18 +80,29 @@ def _sums_before(part: Equation, makers: Mapping[Atom, Equation], readers: Count
         sums[name] = maker
         (atom,) = maker.operands
     first = sums.pop(part.params["axis_name"], None)
-    return None if first is None else [replace(first, operands=(atom,)), *reversed(sums.values())]
+    if first is None and not sums:
+        return None
+    return [replace(first or part, operands=(atom,)), *reversed(sums.values())]
+
+
+def _scatter(part: Equation, total: Equation, result: Var) -> Iterator[Equation]:
+    """The equations of a sum of which each device gets its part."""
+    (operand,), axis, lanes = total.operands, part.params["axis"], part.params["lanes"]
+    shape = operand.type.shape
+    # psum_scatter takes the parts along an axis of their own.
+    block_shape = (*shape[:axis], lanes, result.type.shape[axis], *shape[axis + 1 :])
+    blocks = Var(operand.type.strong().with_shape(block_shape))
+    yield Equation(reshape, (operand,), {"shape": block_shape}, (blocks,), part.frame)
+    scatter = {"scatter_axis": axis, "lanes": lanes, "axis_name": part.params["axis_name"]}
+    yield Equation(psum_scatter, (blocks,), scatter, (result,), total.frame)
 
 
 def _of_parts(part: Equation, sums: list[Equation]) -> Iterator[Equation]:
-    """The equations of the scattered first sum, and of the other sums of its part."""
-    (operand,), axis, lanes = sums[0].operands, part.params["axis"], part.params["lanes"]
-    shape, block = operand.type.shape, part.results[0].type
-    # psum_scatter takes the parts along an axis of their own.
-    blocks = Var(operand.type.strong().with_shape((*shape[:axis], lanes, block.shape[axis], *shape[axis + 1 :])))
-    results = [part.results[0] if s is sums[-1] else Var(block) for s in sums]
-    yield Equation(reshape, (operand,), {"shape": blocks.type.shape}, (blocks,), part.frame)
-    scatter = {"scatter_axis": axis, "lanes": lanes, "axis_name": part.params["axis_name"]}
-    yield Equation(psum_scatter, (blocks,), scatter, (results[0],), sums[0].frame)
+    """The equations of the first sum, scattered, or of the part; and of the other sums of it."""
+    results = [part.results[0] if s is sums[-1] else Var(part.results[0].type) for s in sums]
+    if sums[0].primitive is mesh_part:
+        yield replace(sums[0], results=(results[0],))
+    else:
+        yield from _scatter(part, sums[0], results[0])
     for equation, summand, result in zip(sums[1:], results, results[1:], strict=False):
         yield replace(equation, operands=(summand,), results=(result,))

@@ -15,7 +15,7 @@ Invariant: first <= 0, width >= share, and the last device reaches the end of th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -33,28 +33,8 @@ from rune.ops.windows import dynamic_slice
 from rune.records import dataclass
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.reshard import device_number, gathered
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The elements that each device has, or needs, of an axis of an array.
-
-    names: the mesh axes that split it, the first outermost
-    """
-
-    names: tuple[Name, ...]
-    share: int
-    first: int
-    width: int
-
-    def shifted(self, by: int) -> Span:
-        """The same elements by an index that is larger by so much."""
-        return Span(self.names, self.share, self.first + by, self.width)
-
-    def is_even(self, length: int, region: Region) -> bool:
-        """Whether they are equal parts of the axis."""
-        return self == Span(self.names, self.share, 0, self.share) and self.share * devices_of(self, region) == length
-
+from rune.transforms.sharding.rounds import Rounds, rounds
+from rune.transforms.sharding.span import Span, devices_of
 
 Spans = tuple[Span | None, ...]  # None: an axis that every device has whole
 
@@ -70,11 +50,6 @@ def even_span(names: tuple[Name, ...], length: int, region: Region) -> Span:
     """The span of parts that are equal but for the last ones, which may reach behind the axis."""
     share = -(-length // region.size(names))
     return Span(names, share, 0, share)
-
-
-def devices_of(span: Span, region: Region) -> int:
-    """The number of devices along the mesh axes of a span."""
-    return region.size(span.names)
 
 
 # --- exchanges ----------------------------------------------------------------------------------
@@ -100,16 +75,33 @@ def _pieces(source: Span, target: Span) -> Iterator[_Piece]:
         place = piece_end
 
 
-def sent(source: Span | None, target: Span | None, region: Region) -> int:
-    """How many elements along the axis a device sends, so that each has the target."""
+def sent(source: Span | None, target: Span | None, length: int, region: Region) -> int:
+    """How many elements a device sends, so that each has the target, on an axis of this length."""
     if source is None:
         return 0
     devices = devices_of(source, region)
     others = (devices - 1) * source.share
     if target is None or source.names != target.names:
         return others
-    pieces = _pieces(source, _aligned(source, target, region))
-    return min(others, sum(p.high - p.low for p in pieces if p.hop % devices))
+    plan = _plan(source, target, length, region)
+    return min(others, plan.sent if isinstance(plan, Rounds) else _elements(plan, devices))
+
+
+def _plan(source: Span, target: Span, length: int, region: Region) -> Rounds | Sequence[_Piece]:
+    """How the target is exchanged: in rounds, or with all devices sending alike around a ring."""
+    devices = devices_of(source, region)
+    pieces = [*_pieces(source, _aligned(source, target, region))]
+    plan = None if source.share == target.share else rounds(source, target, length, devices)
+    if plan is None:
+        return pieces
+    messages = sum(p.hop % devices != 0 for p in pieces)
+    # A message has a price of its own, so that a few bytes less are not worth another one.
+    return plan if plan.sent <= _elements(pieces, devices) and len(plan.pairs) <= messages else pieces
+
+
+def _elements(pieces: Sequence[_Piece], devices: int) -> int:
+    """How many elements of these pieces are on other devices."""
+    return sum(p.high - p.low for p in pieces if p.hop % devices)
 
 
 def bytes_to_all(type: ArrayType, spans: Spans, region: Region) -> float:
@@ -119,11 +111,11 @@ def bytes_to_all(type: ArrayType, spans: Spans, region: Region) -> float:
     return (devices - 1) * type.dtype.itemsize * math.prod(size for size in sizes if isinstance(size, int))
 
 
-def is_exchanged(source: Span | None, target: Span | None, region: Region) -> bool:
+def is_exchanged(source: Span | None, target: Span | None, length: int, region: Region) -> bool:
     """Whether the devices send borders, and not all that they have."""
     if source is None or target is None or source.names != target.names:
         return False
-    return source == target or sent(source, target, region) < (devices_of(source, region) - 1) * source.share
+    return source == target or sent(source, target, length, region) < (devices_of(source, region) - 1) * source.share
 
 
 def _aligned(source: Span, target: Span, region: Region) -> Span:
@@ -132,21 +124,46 @@ def _aligned(source: Span, target: Span, region: Region) -> Span:
     return Span(source.names, source.share, target.first + min(0, last), target.width + abs(last))
 
 
-def exchanged(block: Value, axis: int, source: Span, target: Span, region: Region) -> Value:
-    """The target's elements from those of the source. The axis is a ring if its parts are equal."""
+def exchanged(block: Value, axis: int, source: Span, target: Span, length: int, region: Region) -> Value:
+    """The target's elements from those of the source, on an axis of this length.
+
+    With the same share the axis is a ring if its parts are equal.
+    """
     if source == target:
         return block
+    plan = _plan(source, target, length, region)
+    if isinstance(plan, Rounds):
+        return _in_rounds(block, axis, source, plan, target.width, region)
     if source.share != target.share:
         # Each needs another part of its neighbours' elements, and gets what any of them needs.
         wide = _aligned(source, target, region)
         step = _integer(target.share - source.share)
         start = add(mul(_number(source, region), step), _integer(target.first - wide.first))
-        return _window_at(exchanged(block, axis, source, wide, region), axis, start, target.width)
+        return _window_at(exchanged(block, axis, source, wide, length, region), axis, start, target.width)
     parts: list[Value] = []
-    for piece in _pieces(source, target):
+    for piece in plan:
         part = cropped(block, axis, piece.low, piece.high)
         parts.append(_from_device(part, source, piece.hop, region))
     return parts[0] if len(parts) == 1 else concatenate(*parts, axis=axis)
+
+
+def _in_rounds(block: Value, axis: int, source: Span, plan: Rounds, width: int, region: Region) -> Value:
+    """The elements that the rounds bring, with those that the device has."""
+    parts = [block]
+    for pairs, starts in zip(plan.pairs, plan.starts, strict=True):
+        message = _window_at(block, axis, _of_device(starts, source, region), plan.size)
+        parts.append(_permuted(message, source, pairs))
+    together = block if len(parts) == 1 else concatenate(*parts, axis=axis)
+    chunks = [_window_at(together, axis, _of_device(starts, source, region), plan.size) for starts in plan.chunks]
+    return cropped(chunks[0] if len(chunks) == 1 else concatenate(*chunks, axis=axis), axis, 0, width)
+
+
+def _of_device(numbers: Sequence[int], span: Span, region: Region) -> Value:
+    """This device's number."""
+    if len(set(numbers)) == 1:
+        return _integer(numbers[0])
+    table = np.array(numbers, dtypes.i32)
+    return reshape(dynamic_slice(table, _number(span, region), sizes=(1,)), shape=())
 
 
 def _from_device(part: Value, span: Span, hop: int, region: Region) -> Value:

@@ -62,6 +62,10 @@ REASONS: Mapping[tuple[str, str], str] = {
         devices()[0].addressable_memories devices()[0].client devices()[0].default_memory devices()[0].memory
         jax.experimental.multihost_utils.reached_preemption_sync_point
         """,
+    ("It takes a mesh of the devices of the process.", "as_jax/test_modules.py"): """
+        jax.experimental.multihost_utils.global_array_to_host_local_array
+        jax.experimental.multihost_utils.host_local_array_to_global_array
+        """,
     ("It takes functions of JAX's inside.", "as_jax/test_stand_ins.py"): "jax.api_util.argnums_partial",
     ("It says what stands in messages of JAX's.", "as_jax/test_stand_ins.py"): "jax.extend.core.DebugInfo",
     ("Lines of a source that are left out of messages.", "as_jax/test_private_names.py"): """
