@@ -25,10 +25,10 @@ SMALL_BYTES = 1 << 16  # larger blocks are worth more to others than the time th
 class Stock:
     """The last blocks that were given for one request. Any thread may take one."""
 
-    __slots__ = ("__weakref__", "_blocks", "_pool", "_request")
+    __slots__ = ("__weakref__", "_blocks", "_request", "pool")
 
     def __init__(self, pool: Pool, request: Request):
-        self._pool, self._request = pool, request
+        self.pool, self._request = pool, request
         self._blocks: list[Block] = []
         pool.register(self)
 
@@ -37,11 +37,11 @@ class Stock:
         # Two threads that look at one block at a time both see the other's reference, and pass on.
         for block in self._blocks:
             if getrefcount(block) == _UNUSED:
-                next(self._pool.again)
+                next(self.pool.again)
                 return block
-        block = self._pool.serve(self._request)
+        block = self.pool.serve(self._request)
         if self._request.room < SMALL_BYTES:
-            with self._pool.lock:  # no recall comes in between
+            with self.pool.lock:  # no recall comes in between
                 # A new list, because other threads may be walking the old one.
                 self._blocks = [block, *self._blocks[: MOST - 1]]
         return block

@@ -171,6 +171,7 @@ class VulkanBackend:
     def __init__(self, target: Target, physical: Physical):
         self.target, self.physical = target, physical
         self.work = Work()
+        self.check = _LOADED.check
         self._opening = locks.lock()
         self._session = self._open()
 

@@ -9,7 +9,7 @@ arena, since work runs in order; a call that is submitted in parts has its own a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Protocol
@@ -75,6 +75,7 @@ class VulkanQueue(Protocol):
 
     target: Target
     work: Work
+    check: Callable[[], None]  # Errors: DeviceError in a forked process
 
     def session(self) -> Session:
         """The current session of the device. Errors: DeviceError in a forked process."""
@@ -145,20 +146,20 @@ class _Variant:
             Timer(executable.meter, concrete.sizes) if executable.meter else None,
             bound,
         )
-        self._idle: deque[Recording] = deque()
+        self.idle: deque[Recording] = deque()
         self._count = 0
 
     def take(self) -> Recording:
         """A recording that no call uses; waits for one if there are IN_FLIGHT already."""
         device = self.recorder.memory.device
         try:
-            oldest = self._idle.popleft()
+            oldest = self.idle.popleft()
         except IndexError:
             return self._new()
         # A pending call still reads this table; overwriting it would change that call.
         if not device.is_done(oldest.number):
             if self._count < IN_FLIGHT:
-                self._idle.appendleft(oldest)
+                self.idle.appendleft(oldest)
                 return self._new()
             device.wait(oldest.number)
         return oldest
@@ -171,10 +172,6 @@ class _Variant:
             raise device.failure(failure.code, "record commands") from failure
         self._count += 1
         return recording
-
-    def give_back(self, recording: Recording) -> None:
-        """Return a recording, to be used again after its last submission has ended."""
-        self._idle.append(recording)
 
 
 class VulkanExecutable:
@@ -240,8 +237,10 @@ class VulkanExecutable:
         """Make a call whose arguments fit. Returns None, having done nothing, where memory is short
         and after the device was opened again."""
         # Every small program's call comes here: few functions, and no object that is not needed.
+        self._backend.check()
         variant = self._variants.get(concrete)
-        if variant is None or self._backend.session() is not session or variant.session is not session:
+        # A device that was opened again has another session, and the old one is lost.
+        if variant is None or variant.session is not session or session.device.loss is not None:
             return None
         blocks, results = list[Block](), list[VulkanBuffer]()
         for buffer in arguments:
@@ -262,20 +261,23 @@ class VulkanExecutable:
 
     def _run(self, variant: _Variant, blocks: list[Block], results: Sequence[VulkanBuffer]) -> None:
         """Play a recording on the call's memory: blocks of arguments, then of results."""
-        recording = variant.take()
+        recording, device = variant.take(), variant.session.device
         replay = recording.replay
         try:
             if replay is None:
                 self._play(variant, recording, blocks)
             else:
-                self._replay(variant, recording, replay, blocks)
+                self._replay(variant, replay, blocks)
         finally:
             # After an error, too: what was submitted before it uses the memory.
+            if replay is not None:
+                # Other threads may have submitted since: waiting for theirs too is harmless.
+                recording.number = device.submissions
             number = recording.number
-            self._backend.work.follow(partial(variant.session.device.is_done, number))
+            self._backend.work.follow(partial(device.is_done, number))
             for result in results:
                 result.writer = number
-            variant.give_back(recording)
+            variant.idle.append(recording)
 
     def _play(self, variant: _Variant, recording: Recording, buffers: Sequence[Block]) -> None:
         """Play a recording in which the host decides what comes next."""
@@ -293,7 +295,7 @@ class VulkanExecutable:
             session.memory.mark(blocks, call.number)
             recording.number = call.number
 
-    def _replay(self, variant: _Variant, recording: Recording, replay: Replay, blocks: list[Block]) -> None:
+    def _replay(self, variant: _Variant, replay: Replay, blocks: list[Block]) -> None:
         """Play a recording in which the host decides nothing: one list of calls."""
         session, words, word = variant.session, replay.calls.words, replay.bases + GIVEN
         for block in blocks:
@@ -303,12 +305,7 @@ class VulkanExecutable:
             # All work is submitted at once, so the next call can use the same arena.
             blocks.append(arena := session.memory.arena(variant.concrete.arena_bytes))
             words[replay.bases + ARENA] = arena.number
-        device = session.device
-        try:
-            device.submit_list(replay.calls, replay.numbers, blocks)
-        finally:
-            # Other threads may have submitted since: waiting for theirs too is harmless.
-            recording.number = device.submissions
+        session.device.submit_list(replay.calls, replay.numbers, blocks)
 
     def _arena(self, variant: _Variant) -> Block | None:
         """Memory for the intermediates of this call alone; None if it has none."""
