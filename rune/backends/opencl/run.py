@@ -54,7 +54,7 @@ class _Script:
     """
 
     commands: Commands
-    places: tuple[tuple[int, int], ...]
+    places: Sequence[tuple[int, int]]
 
 
 _StepCommands = dict[int, tuple[Commands, ...]]  # by id of the concrete step
@@ -223,8 +223,9 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             return None
         steps = (s for s in concrete.steps if isinstance(s, ConcreteStep))
         commands = self.commands([*itertools.chain(*(self.parts(s, concrete) for s in steps))])
-        first = {Space.ARGUMENT: 0, Space.RESULT: len(self.plan.arguments), Space.ARENA: -1}
-        return _Script(commands, tuple((word, first[space] + number) for word, space, number in commands.handles))
+        return _Script(
+            commands, tuple((word, self.position(space, number)) for word, space, number in commands.handles)
+        )
 
     def commands(self, commands: Sequence[Command]) -> Commands:
         """The commands as one list, ready to be replayed."""

@@ -296,6 +296,11 @@ class QueuedExecutable(ABC, Generic[Q]):
         memory = {Space.ARGUMENT: blocks[:count], Space.RESULT: blocks[count:], Space.ARENA: self.arena(concrete)}
         return self.run_steps(concrete, memory)
 
+    def position(self, space: Space, number: int) -> int:
+        """The position of memory among the blocks of arguments, results and, last, the arena."""
+        first = {Space.ARGUMENT: 0, Space.RESULT: len(self.plan.arguments), Space.ARENA: -1}
+        return first[space] + number
+
     def arena(self, concrete: Concrete) -> list[Block]:
         """The device's arena, if the plan uses it. Under the lock of turns, since it may grow."""
         return [self.backend.arena(max(1, concrete.arena_bytes))] if self._uses_arena else []

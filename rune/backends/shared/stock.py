@@ -5,10 +5,10 @@
 
 A cached call of a small plan takes a block for each result while those of earlier calls have died.
 By the pool that is a death, a release and a request: half of the host's time of a call. A stock
-refers to the last few blocks that it gave, and gives one again when nobody else does.
+refers to the last few blocks that it gave, and gives one again when nobody else refers to it.
 
 Only small blocks are stocked. To the pool they are live; it recalls all of them before it asks its
-driver for memory, before a new peak, and when it is asked for its counts, which are therefore exact.
+driver for memory, before a new peak, and when it is asked for its counts, so that these are exact.
 Invariant: a block that others may read in queues of their own is in no stock (`Pool.share`).
 """
 

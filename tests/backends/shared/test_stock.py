@@ -52,7 +52,7 @@ def test_no_block_is_given_to_two(actions):
 
 @given(ACTIONS)
 def test_the_pool_counts_what_it_would_count_without_a_stock(actions):
-    driver, stock = stock_of(100)
+    _, stock = stock_of(100)
     plain_pool = Driver().pool()
     request = plain_pool.request(100)
     pairs: list[tuple[Block, Block]] = []
