@@ -46,7 +46,8 @@ class PoolStats:
 
     live_bytes:       in arrays and arenas, rounded up to size classes
     cached_bytes:     free blocks in the pool
-    peak_bytes:       the most that was live at once
+    peak_bytes:       the most that was live at once, with blocks of at most 64 KiB that cached calls
+                      of a function keep for its next results
     limit_bytes:      the device's memory; None where it is unknown
     allocations:      requests so far
     raw_allocations:  requests that the driver served; the others got a cached block
@@ -146,6 +147,10 @@ class Block:
 
 class Recallable(Protocol):
     """One who refers to blocks that are not in use (stock.py)."""
+
+    def unused_bytes(self) -> int:
+        """The bytes of blocks to which nobody else refers."""
+        ...
 
     def recall(self) -> None:
         """Refer to no block any more."""
@@ -249,8 +254,6 @@ class Pool:
             # Shared memory is reclaimed only when nothing else fits, because it waits for others.
             if self._dead_shared and not self._free.get(room):
                 self._reclaim()
-            if not self._free.get(room):
-                self._recall()
             spans = self._free.get(room)
             span = spans.pop() if spans else self._fresh(use.bytes, room)
             span[0].free -= 1
@@ -261,12 +264,11 @@ class Pool:
             self._allocations += 1
             self._live_bytes += room
             if self._live_bytes > self._peak_bytes:
-                self._recall()  # blocks of stocks that are not in use belong to no peak
-                self._peak_bytes = max(self._peak_bytes, self._live_bytes)
+                self._peak_bytes = self._live_bytes
             return block
 
     def register(self, stock: Recallable) -> None:
-        """Recall the stock's blocks whenever memory is short or counted."""
+        """Recall the stock's blocks when memory is short; those not in use count as cached."""
         with self.lock:
             self._stocks.add(stock)
 
@@ -298,10 +300,11 @@ class Pool:
     def stats(self) -> PoolStats:
         """The counts so far."""
         with self.lock:
-            self._recall()
+            self._collect()
+            used_bytes = self._used_bytes()
             return PoolStats(
-                self._live_bytes,
-                self._cached(),
+                used_bytes,
+                self._held_bytes - used_bytes,
                 self._peak_bytes,
                 self.limit_bytes,
                 self._allocations + value(self.again),
@@ -311,7 +314,7 @@ class Pool:
     def reset_peak(self) -> None:
         """Count the peak from here on."""
         with self.lock:
-            self._recall()
+            self._collect()
             self._peak_bytes = self._live_bytes
 
     def out_of_memory(self, nbytes: int) -> OutOfMemory:
@@ -334,6 +337,10 @@ class Pool:
         )
 
     # --- under the lock ---------------------------------------------------------------------
+
+    def _used_bytes(self) -> int:
+        """The bytes of live blocks without those that only a stock refers to."""
+        return self._live_bytes - sum(stock.unused_bytes() for stock in self._stocks)
 
     def _recall(self) -> None:
         """Recall the blocks of all stocks, and release those that are not in use."""

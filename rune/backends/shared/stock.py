@@ -7,8 +7,8 @@ A cached call of a small plan takes a block for each result while those of earli
 By the pool that is a death, a release and a request: half of the host's time of a call. A stock
 refers to the last few blocks that it gave, and gives one again when nobody else refers to it.
 
-Only small blocks are stocked. To the pool they are live; it recalls all of them before it asks its
-driver for memory, before a new peak, and when it is asked for its counts, so that these are exact.
+Only small blocks are stocked. The pool recalls all of them when its device is full, and counts as
+cached what only a stock refers to; its peak includes them.
 Invariant: a block that others may read in queues of their own is in no stock (`Pool.share`).
 """
 
@@ -45,6 +45,13 @@ class Stock:
                 # A new list, because other threads may be walking the old one.
                 self._blocks = [block, *self._blocks[: MOST - 1]]
         return block
+
+    def unused_bytes(self) -> int:
+        """The bytes of blocks to which nobody else refers. Under the pool's lock."""
+        unused = 0
+        for block in self._blocks:
+            unused += getrefcount(block) == _UNUSED
+        return unused * self._request.room
 
     def recall(self) -> None:
         """Refer to no block any more: those that are not in use die. Under the pool's lock."""
