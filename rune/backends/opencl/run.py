@@ -189,7 +189,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         if script is None or script.commands.moves:
             return super().run_again(concrete, blocks)
         if self._uses_arena:
-            blocks += self.arena(concrete)
+            blocks.append(self.backend.arena(concrete.arena_bytes or 1))
         words = script.commands.calls.words
         for word, position in script.places:
             words[word] = blocks[position].number

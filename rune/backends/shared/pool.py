@@ -46,8 +46,8 @@ class PoolStats:
 
     live_bytes:       in arrays and arenas, rounded up to size classes
     cached_bytes:     free blocks in the pool
-    peak_bytes:       the most that was live at once, with blocks of at most 64 KiB that cached calls
-                      of a function keep for its next results
+    peak_bytes:       the most that was live at once, with small blocks (below 64 KiB) that cached
+                      calls of a function keep for its next results
     limit_bytes:      the device's memory; None where it is unknown
     allocations:      requests so far
     raw_allocations:  requests that the driver served; the others got a cached block
