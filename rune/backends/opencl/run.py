@@ -20,7 +20,7 @@ import numpy as np
 
 from rune.backends.opencl.commands import Command, Commands, Kernel, in_a_row
 from rune.backends.opencl.functions import Functions
-from rune.backends.opencl.waiting import Abandoned, wait_for
+from rune.backends.opencl.waiting import Abandoned, Event, wait_for
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.call_list import FROM
 from rune.backends.shared.callbacks import is_callback
@@ -328,7 +328,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         return [-(-g // t) * t for g, t in zip(grid, local, strict=True)], local
 
 
-def has_ended(event: Any) -> Callable[[], bool]:
+def has_ended(event: Event | None) -> Callable[[], bool]:
     """A function that says whether the commands up to an event have ended; None: there are none."""
     return lambda: event is None or event.command_execution_status <= 0  # negative: an error
 

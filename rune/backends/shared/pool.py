@@ -204,7 +204,7 @@ class Pool:
         settle: Callable[[], None] = lambda: None,
         settle_others: Callable[[], None] = lambda: None,
         free_bytes: Callable[[], int] | None = None,
-        number: Callable[[Any, int], int] = lambda handle, offset: 0,
+        number: Callable[..., int] = lambda handle, offset: 0,
     ):
         self.device, self.limit_bytes, self.largest_bytes = device, limit_bytes, largest_bytes
         self._raw_alloc, self._raw_free, self._settle = raw_alloc, raw_free, settle
