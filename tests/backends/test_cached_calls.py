@@ -11,9 +11,11 @@ from __future__ import annotations
 import gc
 import random
 import signal
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ NAMES = [d.name for d in rune.devices() if d.target.backend in ("cuda", "opencl"
 devices = pytest.mark.parametrize("name", NAMES)
 SIZES = (1, 7, 64, 257)
 SAME = "the same kernels"
+MOST_LINES = 75  # of a call: each takes 40 to 100 ns, and nothing else of it is rune's
 
 
 def put(name: str, values: Any) -> Any:
@@ -71,6 +74,25 @@ def test_a_call_is_native_from_the_third_on(name: str, monkeypatch: pytest.Monke
     assert not calls
     close(np.array([2, 4, 6], np.float32), np.asarray(result["sum"]), ulps=0, why="whole numbers")
     close(np.array([1, 4, 9], np.float32), np.asarray(result["both"][0]), ulps=0, why="whole numbers")
+
+
+@devices
+def test_a_native_call_executes_few_lines_of_python(name: str):
+    x = put(name, np.linspace(0, 1, 37))
+    f, lines = warm(rune.jit(lambda x: rnp.sin(x) * 2.0), x), set[tuple[str, int]]()
+    for _ in range(3):  # what is prepared for each block of memory
+        rune.block_until_ready(f(x))
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        if event == "line" and frame.f_code.co_filename.startswith(rune.__path__[0]):
+            lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    sys.settrace(trace)
+    f(x)
+    sys.settrace(None)
+
+    assert 10 < len(lines) <= MOST_LINES
 
 
 @devices

@@ -159,6 +159,7 @@ class CudaBackend(Sharing, QueuedBackend):
             settle=self.synchronize,
             settle_others=self.settle_others,
             free_bytes=self._free_bytes,
+            number=lambda handle, offset: handle.address + offset,
         )
         self.arena = Arena(self.pool)
         self.loans = Loans(self.marker)

@@ -41,7 +41,7 @@ class Borrowed(Block):
     __slots__ = ("_dead", "_loan")
 
     def __init__(self, address: int, nbytes: int, loan: object, dead: deque[object]):
-        self.handle, self.offset, self.bytes = Chunk(address), 0, nbytes
+        self.handle, self.offset, self.bytes, self.number = Chunk(address), 0, nbytes, address
         self._loan, self._dead = loan, dead
 
     def __del__(self) -> None:

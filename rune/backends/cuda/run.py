@@ -53,11 +53,16 @@ def address(block: Block) -> int:
 
 @dataclass(slots=True, eq=False)
 class Recording:
-    """A plan recorded for one choice of sizes. nodes: None where the host walks the steps."""
+    """A plan recorded for one choice of sizes.
+
+    places: the positions of the table's memory among the blocks of a call
+    nodes:  None where the host walks the steps
+    """
 
     concrete: Concrete
     recorder: Recorder
     table: Table
+    places: Sequence[int]
     memory: Block  # of the table on the device
     nodes: Nodes | None
     is_seen: bool = False  # whether it was launched before, or cannot be launched without a graph
@@ -203,21 +208,29 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         """Write the addresses of the call's memory into the table, and launch."""
         recording = self._recordings.get(concrete)
         if recording is not None and recording.replay is not None:
-            return self._play(recording.table, recording.replay, memory)
+            return self._play(recording.replay, [memory[space][n] for space, n in recording.table.memory])
         with self.backend.in_context:
             walker = self.begin(concrete, memory)
             if walker is not None:
                 run(concrete.steps, walker)
         return None
 
-    def _play(self, table: Table, replay: Replay, memory: dict[Space, list[Block]]) -> Callable[[], bool]:
-        """Launch the graph on this memory; returns a function that says whether it has ended."""
+    def run_again(self, concrete: Concrete, blocks: list[Block]) -> Callable[[], bool] | None:
+        """As `run_steps`, on blocks of arguments, then of results."""
+        recording = self._recordings.get(concrete)
+        if recording is None or recording.replay is None:
+            return super().run_again(concrete, blocks)
+        blocks += self.arena(concrete)
+        return self._play(recording.replay, [blocks[position] for position in recording.places])
+
+    def _play(self, replay: Replay, blocks: Sequence[Block]) -> Callable[[], bool]:
+        """Launch the graph on memory in the table's order; returns a function that says whether it
+        has ended."""
         # Every small program's call comes here: no helper functions, one comparison for errors.
         backend, words = self.backend, replay.calls.words
         marks, word = backend.marks, replay.bases
-        for space, number in table.memory:
-            block = memory[space][number]
-            words[word] = block.handle.address + block.offset
+        for block in blocks:
+            words[word] = block.number
             word += 1
         if replay.nbytes:
             words[replay.table] = backend.pinned_table(replay.nbytes)
@@ -338,8 +351,9 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
                     recorder.kernels(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
+        places = [self.position(space, number) for space, number in table.memory]
         # Steps that decide must run as a graph from the first call on.
-        return Recording(concrete, recorder, table, memory, nodes, needs_host(concrete.steps, False))
+        return Recording(concrete, recorder, table, places, memory, nodes, needs_host(concrete.steps, False))
 
     def function(self, name: str) -> Any:
         """The handle of a kernel: a user's, the plan's, or rune's own."""

@@ -25,7 +25,7 @@ from rune import dtypes
 from rune.backends.opencl.aside import Aside
 from rune.backends.opencl.functions import Functions, functions
 from rune.backends.opencl.header import DECLARED, OF_THE_DRIVER, TRIAL, Header
-from rune.backends.opencl.run import OpenCLExecutable
+from rune.backends.opencl.run import OpenCLExecutable, has_ended
 from rune.backends.opencl.staging import Staging
 from rune.backends.opencl.waiting import Abandoned, wait_for
 from rune.backends.shared import disk_cache
@@ -246,6 +246,7 @@ class OpenCLBackend(QueuedBackend):
             limit_bytes=device.global_mem_size,
             largest_bytes=device.max_mem_alloc_size,
             kept_bytes=_KEPT_BYTES if device.host_unified_memory else None,
+            number=lambda handle, _: handle.int_ptr,
         )
         self.arena = Arena(self.pool)
         self.staging = Staging(self, self.queue)
@@ -326,8 +327,7 @@ class OpenCLBackend(QueuedBackend):
     def marker(self) -> Callable[[], bool]:
         """A function that says whether all calls enqueued until now have ended."""
         # The queue is in order, so the last call's event suffices, and costs no marker.
-        event = self.last
-        return lambda: event is None or event.command_execution_status <= 0  # negative: an error
+        return has_ended(self.last)
 
     # --- programs ----------------------------------------------------------------------------
 

@@ -80,11 +80,15 @@ class Commands:
     event: int | None
     moves: tuple[tuple[Memory, Memory], ...]
 
-    def write(self, memory: Mapping[Space, Sequence[Block]]) -> None:
+    def blocks(self, memory: Mapping[Space, Sequence[Block]]) -> list[Block]:
+        """The blocks of a call's memory, in the order of `handles`."""
+        return [memory[space][number] for _, space, number in self.handles]
+
+    def write(self, blocks: Sequence[Block]) -> None:
         """Set the memory on which the commands work."""
         words = self.calls.words
-        for word, space, number in self.handles:
-            words[word] = memory[space][number].handle.int_ptr
+        for (word, _, _), block in zip(self.handles, blocks, strict=True):
+            words[word] = block.number
 
     def moves_in_place(self, memory: Mapping[Space, Sequence[Block]]) -> bool:
         """Whether a copy is from donated memory to itself, which OpenCL refuses as an overlap."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from rune.backends.opencl.commands import Command, Commands, Kernel, in_a_row
 from rune.backends.opencl.functions import Functions
-from rune.backends.opencl.waiting import Abandoned, wait_for
+from rune.backends.opencl.waiting import Abandoned, Event, wait_for
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.call_list import FROM
 from rune.backends.shared.callbacks import is_callback
@@ -43,6 +43,18 @@ _WORKGROUP = 256  # the most threads of a workgroup, where the kernel does not f
 # CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY
 _SHORTAGES = (-4, -5, -6)
 _SCRATCH_BYTES = 1 << 20  # private arrays of a workgroup's threads: on a CPU they share one stack
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """All steps of a plan as one list of commands.
+
+    places: words for handles of memory, each with the position of the memory among the blocks of
+            arguments, results and the arena
+    """
+
+    commands: Commands
+    places: Sequence[tuple[int, int]]
 
 
 _StepCommands = dict[int, tuple[Commands, ...]]  # by id of the concrete step
@@ -141,7 +153,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         self._frees = backend.frees
         self._event = self.cl.Event.from_int_ptr
         self._step_commands: Bounded[Concrete, _StepCommands] = Bounded()
-        self._scripts: Bounded[Concrete, Commands | None] = Bounded()
+        self._scripts: Bounded[Concrete, _Script | None] = Bounded()
 
     def _kernel(self, program: object, code: Rendered, work: Size) -> Kernel:
         cl, device = self.cl, self.backend.device
@@ -166,10 +178,23 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         script = self._scripts.get(concrete, _UNKNOWN)
         if script is _UNKNOWN:
             script = self._scripts.keep(concrete, self._script(concrete))
-        if script is None or (script.moves and script.moves_in_place(memory)):
+        if script is None or (script.commands.moves and script.commands.moves_in_place(memory)):
             run(concrete.steps, Walker(self, self.step_commands(concrete), memory))
         else:
-            self.play(script, memory)
+            self.play(script.commands, memory)
+
+    def run_again(self, concrete: Concrete, blocks: list[Block]) -> Callable[[], bool] | None:
+        """As `run_steps`, on blocks of arguments, then of results."""
+        script = self._scripts.get(concrete)
+        if script is None or script.commands.moves:
+            return super().run_again(concrete, blocks)
+        if self._uses_arena:
+            blocks.append(self.backend.arena(concrete.arena_bytes or 1))
+        words = script.commands.calls.words
+        for word, position in script.places:
+            words[word] = blocks[position].number
+        self._enqueue(script.commands, blocks)
+        return has_ended(self.backend.last)
 
     def _run_timed(self, meter: Meter, concrete: Concrete, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Run the steps one by one in the queue that records times."""
@@ -191,13 +216,16 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
                 events.append(backend.last)
         return 1e-9 * sum(e.profile.end - e.profile.start for e in events) if events else None
 
-    def _script(self, concrete: Concrete) -> Commands | None:
+    def _script(self, concrete: Concrete) -> _Script | None:
         """All steps as one list of commands; None if a step decides what comes next or calls
         Python."""
         if any(not isinstance(s, ConcreteStep) or is_callback(s.step) for s in concrete.steps):
             return None
         steps = (s for s in concrete.steps if isinstance(s, ConcreteStep))
-        return self.commands([*itertools.chain(*(self.parts(s, concrete) for s in steps))])
+        commands = self.commands([*itertools.chain(*(self.parts(s, concrete) for s in steps))])
+        return _Script(
+            commands, tuple((word, self.position(space, number)) for word, space, number in commands.handles)
+        )
 
     def commands(self, commands: Sequence[Command]) -> Commands:
         """The commands as one list, ready to be replayed."""
@@ -241,16 +269,21 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
 
     def play(self, commands: Commands, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Enqueue commands on the call's memory. Errors: OutOfMemory, DeviceError."""
-        if self._frees != self.backend.frees:
+        blocks = commands.blocks(memory)
+        commands.write(blocks)
+        self._enqueue(commands, blocks)
+
+    def _enqueue(self, commands: Commands, blocks: Sequence[Block]) -> None:
+        """Enqueue commands whose memory, these blocks, is set. Errors: OutOfMemory, DeviceError."""
+        backend, calls = self.backend, commands.calls
+        if self._frees != backend.frees:
             self._forget_arguments()
-        commands.write(memory)
-        calls = commands.calls
         count = calls.play()
         if count < calls.count:
-            self._go_on(commands, count, memory)
+            self._go_on(commands, count, blocks)
         if commands.event is not None:
             # The event belongs to this object now (retain=False), which releases it when it dies.
-            self.backend.last = self._event(calls.words[commands.event], False)
+            backend.last = self._event(calls.words[commands.event], False)
 
     def _forget_arguments(self) -> None:
         """Have all arguments set again: a new buffer may have the handle of one that was freed."""
@@ -258,7 +291,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         for kernel in self._kernels.values():
             kernel.forget_arguments()
 
-    def _go_on(self, commands: Commands, count: int, memory: Mapping[Space, Sequence[Block]]) -> None:
+    def _go_on(self, commands: Commands, count: int, blocks: Sequence[Block]) -> None:
         """Make the remaining calls, if memory was short: some drivers allocate only now."""
         calls, pool, status = commands.calls, self.backend.pool, commands.calls.status(count)
         if status in _SHORTAGES:
@@ -269,7 +302,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
                 return
             status = calls.status(count)
         if status in _SHORTAGES:
-            raise pool.out_of_memory(sum(memory[space][number].bytes for _, space, number in commands.handles))
+            raise pool.out_of_memory(sum(block.bytes for block in blocks))
         name = self.cl.status_code.to_string(status)
         raise DeviceError(f"{self.plan.name}: cannot run on {self.backend.target.name} (OpenCL says {name})")
 
@@ -293,6 +326,11 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             local.append(min(available, _power_of_two_in(2 * extent - 1)))
             available //= local[-1]
         return [-(-g // t) * t for g, t in zip(grid, local, strict=True)], local
+
+
+def has_ended(event: Event | None) -> Callable[[], bool]:
+    """A function that says whether the commands up to an event have ended; None: there are none."""
+    return lambda: event is None or event.command_execution_status <= 0  # negative: an error
 
 
 def _power_of_two_in(x: int) -> int:

@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import gc
 import heapq
+import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
-from typing import Any
+from typing import Any, Protocol
 
 from rune import locks
+from rune.counts import value
 from rune.errors import Frame, OutOfMemory, user_frame
 from rune.records import dataclass
 
@@ -44,7 +46,8 @@ class PoolStats:
 
     live_bytes:       in arrays and arenas, rounded up to size classes
     cached_bytes:     free blocks in the pool
-    peak_bytes:       the most that was live at once
+    peak_bytes:       the most that was live at once, with small blocks (below 64 KiB) that cached
+                      calls of a function keep for its next results
     limit_bytes:      the device's memory; None where it is unknown
     allocations:      requests so far
     raw_allocations:  requests that the driver served; the others got a cached block
@@ -127,15 +130,31 @@ def largest(uses: Iterable[Use]) -> str:
 
 
 class Block:
-    """Memory of a pool: `bytes` from `offset` on in the driver's `handle`. Free when it dies."""
+    """Memory of a pool: `bytes` from `offset` on in the driver's `handle`. Free when it dies.
 
-    __slots__ = ("__weakref__", "bytes", "handle", "offset", "span")
+    number: the memory as an argument of the driver's C functions (`Pool`'s `number`)
+    """
 
-    def __init__(self, span: _Span, nbytes: int):
+    __slots__ = ("__weakref__", "bytes", "handle", "number", "offset", "span")
+
+    def __init__(self, span: _Span, nbytes: int, number: int):
         self.span = span
         self.handle: Any = span[0].handle
         self.offset = span[1]
         self.bytes = nbytes
+        self.number = number
+
+
+class Recallable(Protocol):
+    """One who refers to blocks that are not in use (stock.py)."""
+
+    def unused_bytes(self) -> int:
+        """The bytes of blocks to which nobody else refers."""
+        ...
+
+    def recall(self) -> None:
+        """Refer to no block any more."""
+        ...
 
 
 class _Life(weakref.ref[Block]):
@@ -169,6 +188,7 @@ class Pool:
     settle:         called before raw_free, to wait for commands that may still use the memory
     settle_others:  waits for the commands of others with whom memory was shared
     free_bytes:     the device's free memory now, for errors, where its driver reports it
+    number:         a block's number, by its handle and offset
     """
 
     def __init__(
@@ -184,15 +204,19 @@ class Pool:
         settle: Callable[[], None] = lambda: None,
         settle_others: Callable[[], None] = lambda: None,
         free_bytes: Callable[[], int] | None = None,
+        number: Callable[..., int] = lambda handle, offset: 0,
     ):
         self.device, self.limit_bytes, self.largest_bytes = device, limit_bytes, largest_bytes
         self._raw_alloc, self._raw_free, self._settle = raw_alloc, raw_free, settle
         self._slab_bytes, self._kept_bytes, self._free_bytes = slab_bytes, kept_bytes, free_bytes
-        self._lock = locks.reentrant()  # the collector may run a finalizer that allocates
+        self.lock = locks.reentrant()  # the collector may run a finalizer that allocates
         self._dead: deque[_Life] = deque()
         self._readable_by_others: set[_Span] = set()  # live ones that others may read
         self._dead_shared: list[_Span] = []  # of these, the dead ones
         self._settle_others = settle_others
+        self._number = number
+        self._stocks: weakref.WeakSet[Recallable] = weakref.WeakSet()
+        self.again = itertools.count()  # blocks that stocks gave: `next` on it is atomic
         self._free: dict[int, list[_Span]] = {}
         self._live: dict[_Span, tuple[Use, _Life]] = {}
         self._live_bytes = self._held_bytes = self._peak_bytes = 0
@@ -222,7 +246,7 @@ class Pool:
         room, use = request.room, request.use
         if use.bytes >= TRACED_BYTES:
             use = Use(use.bytes, use.about, user_frame())
-        with self._lock:
+        with self.lock:
             if self._dead:
                 self._collect()
             if self._kept_bytes is not None and self._held_bytes - self._live_bytes > self._kept_bytes:
@@ -233,7 +257,7 @@ class Pool:
             spans = self._free.get(room)
             span = spans.pop() if spans else self._fresh(use.bytes, room)
             span[0].free -= 1
-            block = Block(span, use.bytes)
+            block = Block(span, use.bytes, self._number(span[0].handle, span[1]))
             life = _Life(block, self._dead.append)
             life.span = span
             self._live[span] = use, life
@@ -243,17 +267,24 @@ class Pool:
                 self._peak_bytes = self._live_bytes
             return block
 
+    def register(self, stock: Recallable) -> None:
+        """Recall the stock's blocks when memory is short; those not in use count as cached."""
+        with self.lock:
+            self._stocks.add(stock)
+
     def share(self, block: Block) -> None:
         """Allow others to read the block in queues of their own from now on.
 
         After its death it is used again only once `settle_others` has waited for them.
         """
-        with self._lock:
+        with self.lock:
+            self._recall()  # a stock would give it again without waiting
             self._readable_by_others.add(block.span)
 
     def trim(self) -> int:
         """Free everything cached in the driver; return the bytes."""
-        with self._lock:
+        with self.lock:
+            self._recall()
             self._reclaim()
             before = self._held_bytes
             idle_chunks = {c for spans in self._free.values() for c, _ in spans if c.free == c.count}
@@ -268,26 +299,29 @@ class Pool:
 
     def stats(self) -> PoolStats:
         """The counts so far."""
-        with self._lock:
+        with self.lock:
             self._collect()
+            used_bytes = self._used_bytes()
             return PoolStats(
-                self._live_bytes,
-                self._cached(),
+                used_bytes,
+                self._held_bytes - used_bytes,
                 self._peak_bytes,
                 self.limit_bytes,
-                self._allocations,
+                self._allocations + value(self.again),
                 self._raw_allocations,
             )
 
     def reset_peak(self) -> None:
         """Count the peak from here on."""
-        with self._lock:
+        with self.lock:
             self._collect()
             self._peak_bytes = self._live_bytes
 
     def out_of_memory(self, nbytes: int) -> OutOfMemory:
         """The error for a request that the device refuses, at once or when the memory is first
         used."""
+        with self.lock:
+            self._recall()
         free = self._free_bytes() if self._free_bytes else self._grantable()
         most = self.largest_bytes
         is_too_large = most is not None and nbytes > most
@@ -303,6 +337,16 @@ class Pool:
         )
 
     # --- under the lock ---------------------------------------------------------------------
+
+    def _used_bytes(self) -> int:
+        """The bytes of live blocks without those that only a stock refers to."""
+        return self._live_bytes - sum(stock.unused_bytes() for stock in self._stocks)
+
+    def _recall(self) -> None:
+        """Recall the blocks of all stocks, and release those that are not in use."""
+        for stock in self._stocks:
+            stock.recall()
+        self._collect()
 
     def _collect(self) -> None:
         """Release the blocks that died since the last call."""

@@ -29,6 +29,7 @@ from rune.backends.shared.executor import (
 )
 from rune.backends.shared.pool import Block, Pool, Request
 from rune.backends.shared.protocol import Played
+from rune.backends.shared.stock import Stock
 from rune.backends.shared.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, OutOfMemory
@@ -123,6 +124,8 @@ class Queue(Protocol):
 
 
 Q = TypeVar("Q", bound=Queue)
+# A stock's `take`, then type and shape of the result
+ResultMaker = tuple[Callable[[], Block], ArrayType, tuple[int, ...]]
 
 
 @dataclass(slots=True, eq=False)  # not frozen, as DeviceBuffer
@@ -253,34 +256,54 @@ class QueuedExecutable(ABC, Generic[Q]):
         """Calls with arguments of these shapes and dtypes, which are checked once, here."""
         concrete = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
-        shapes = tuple(map(static_shape, concrete.results))
-        result_requests = [(self.backend.request(t, self.plan.name), t, s) for t, s in zip(concrete.results, shapes)]
-        return Played(partial(self._call_again, concrete, tuple(result_requests)), shapes)
+        shapes, backend = tuple(map(static_shape, concrete.results)), self.backend
+        stocks = [Stock(backend.pool, backend.request(t, self.plan.name)) for t in concrete.results]
+        makers = tuple((stock.take, t, s) for stock, t, s in zip(stocks, concrete.results, shapes, strict=True))
+        return Played(partial(self._call_again, concrete, makers), shapes)
 
     def _call_again(
-        self,
-        concrete: Concrete,
-        result_requests: tuple[tuple[Request, ArrayType, tuple[int, ...]], ...],
-        *arguments: DeviceBuffer,
+        self, concrete: Concrete, makers: tuple[ResultMaker, ...], *arguments: DeviceBuffer
     ) -> tuple[DeviceBuffer, ...] | None:
         """Make a call whose arguments fit. Returns None, having done nothing, where memory is short
         and while a callback runs."""
-        backend = self.backend
+        # Every small program's call comes here: few functions, and no object that is not needed.
+        backend, results = self.backend, []
         backend.check()
-        serve = backend.pool.serve
         if backend.turns.caller is not None:
             return None
+        blocks = [a.memory for a in arguments]
         # `__call__` then raises the error with the plan's arena and lines, or refuses the callback.
         try:
-            results = tuple([DeviceBuffer(serve(request), t, shape) for request, t, shape in result_requests])
+            for take, type, shape in makers:
+                blocks.append(block := take())
+                results.append(DeviceBuffer(block, type, shape))
         except OutOfMemory:
             return None
-        memory = {Space.ARGUMENT: [a.memory for a in arguments], Space.RESULT: [r.memory for r in results]}
         try:
-            self.enqueue_turn(Turn(backend, concrete, results, memory, self._uses_arena))
+            with backend.turns.lock:
+                has_ended = None
+                try:
+                    has_ended = self.run_again(concrete, blocks)
+                finally:
+                    backend.work.follow(has_ended or backend.marker())
         except OutOfMemory as error:
             raise self._shortage(error, concrete) from error
-        return results
+        return tuple(results)
+
+    def run_again(self, concrete: Concrete, blocks: list[Block]) -> Callable[[], bool] | None:
+        """As `run_steps`, on blocks of arguments, then of results. Under the lock of turns."""
+        count = len(self.plan.arguments)
+        memory = {Space.ARGUMENT: blocks[:count], Space.RESULT: blocks[count:], Space.ARENA: self.arena(concrete)}
+        return self.run_steps(concrete, memory)
+
+    def position(self, space: Space, number: int) -> int:
+        """The position of memory among the blocks of arguments, results and, last, the arena."""
+        first = {Space.ARGUMENT: 0, Space.RESULT: len(self.plan.arguments), Space.ARENA: -1}
+        return first[space] + number
+
+    def arena(self, concrete: Concrete) -> list[Block]:
+        """The device's arena, if the plan uses it. Under the lock of turns, since it may grow."""
+        return [self.backend.arena(max(1, concrete.arena_bytes))] if self._uses_arena else []
 
     def turn(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> Turn:
         """A call that is not yet enqueued, with memory for its results."""

@@ -31,7 +31,6 @@ from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work, WorkStats
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, Physical, instance, no_such_device, physical_devices
-from rune.backends.vulkan.memory import address_of
 from rune.backends.vulkan.replay import VulkanBuffer, VulkanExecutable
 from rune.backends.vulkan.session import Session, session_on
 from rune.core.types import ArrayType
@@ -172,6 +171,7 @@ class VulkanBackend:
     def __init__(self, target: Target, physical: Physical):
         self.target, self.physical = target, physical
         self.work = Work()
+        self.check = _LOADED.check
         self._opening = locks.lock()
         self._session = self._open()
 
@@ -199,7 +199,7 @@ class VulkanBackend:
         """Uninitialised device memory for one array, made by `maker`. Errors: OutOfMemory."""
         session = self.session()
         block = session.memory.pool.take(size_bytes(type), (type, maker))
-        return VulkanBuffer(block, type, static_shape(type), session, address_of(block))
+        return VulkanBuffer(block, type, static_shape(type), session)
 
     def copy_in(self, array: np.ndarray) -> VulkanBuffer:
         """The array on the device; the host array may change after the return."""
@@ -207,7 +207,7 @@ class VulkanBackend:
         block = session.memory.upload(bytes_of(array), (type, "copy_in"))
         # Reading the array back has to wait for this submission.
         writer = session.device.submissions
-        return VulkanBuffer(block, type, array.shape, session, address_of(block), writer)
+        return VulkanBuffer(block, type, array.shape, session, writer)
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[VulkanBuffer, Join]:
         """The array on the device, by a copy in another queue; the join makes programs wait for it.
@@ -222,7 +222,7 @@ class VulkanBackend:
             wait = session.aside.send(block, bytes_of(array))
         except Failure as failure:
             raise session.device.failure(failure.code, "copy an array") from failure
-        return VulkanBuffer(block, type, array.shape, session, address_of(block)), Join(wait, block)
+        return VulkanBuffer(block, type, array.shape, session), Join(wait, block)
 
     def copy_out(self, buffer: VulkanBuffer, type: ArrayType) -> np.ndarray:
         """The contents as a new host array, after waiting for the submission that writes them."""

@@ -206,7 +206,9 @@ class VulkanDevice:
         Errors:  DeviceError.
         """
         with self.lock:
-            self._begin()
+            # What `_begin` looks for, since every small program's call comes here.
+            if self._is_unsure or self.destructions or self.joins or self.loss is not None:
+                self._begin()
             last = self.submissions
             for number in numbers:
                 last += 1

@@ -46,11 +46,6 @@ class Chunk:
     uses: dict[int, int] = field(default_factory=dict)  # by offset: the number of the last submission
 
 
-def address_of(block: Block) -> int:
-    """The block's address on the device."""
-    return block.handle.address + block.offset
-
-
 def bytes_of(block: Block) -> np.ndarray:
     """The bytes of a mapped block."""
     return block.handle.host[block.offset : block.offset + block.bytes]
@@ -89,6 +84,7 @@ class VulkanMemory:
             slab_bytes=SLAB_BYTES,
             kept_bytes=KEPT_BYTES if is_hosts else None,
             settle=self.device.synchronize,
+            number=lambda chunk, offset: chunk.address + offset,
         )
 
     def _allocator(self, kinds: Types, is_mapped: bool) -> Callable[[int], Chunk]:

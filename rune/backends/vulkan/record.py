@@ -41,7 +41,7 @@ from rune.backends.vulkan.items import (
     is_recordable,
     runs_of,
 )
-from rune.backends.vulkan.memory import VulkanMemory, address_of, bytes_of
+from rune.backends.vulkan.memory import VulkanMemory, bytes_of
 from rune.backends.vulkan.pipeline import Pipeline, Pipelines
 from rune.backends.vulkan.schedule import Schedule
 from rune.backends.vulkan.stamps import PlayTimed, Stamps, Timer
@@ -201,7 +201,7 @@ class Recorder:
         """One list of calls that fills the table and submits."""
         notes, device, layout = Notes(), self.memory.device, self.layout
         # A plan without an arena never uses its base, so any address will do.
-        bases = notes.row([0, *[address_of(near)] * (GIVEN - 1), *[0] * (self.bases - GIVEN)])
+        bases = notes.row([0, *[near.number] * (GIVEN - 1), *[0] * (self.bases - GIVEN)])
         arrays = [layout.bases.ctypes.data, layout.offsets.ctypes.data]
         numbers = map(notes.constant, (bytes_of(table).ctypes.data, len(layout.offsets), *arrays))
         notes.call(helpers().fill, *numbers, notes.address_of(bases))
@@ -380,7 +380,7 @@ class _Work:
         constants = ffi.new("uint64_t[]", (0, 0, *pipelines.digits))
         starts = self.recorder.layout.starts
         bound: list[Pipeline | None] = [None]
-        table, address = self.near, address_of(self.near)
+        table, address = self.near, self.near.number
 
         def launch(run: Run) -> None:
             pipeline = kernels[run.kernel]

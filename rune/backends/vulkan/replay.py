@@ -9,7 +9,7 @@ arena, since work runs in order; a call that is submitted in parts has its own a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Protocol
@@ -21,14 +21,14 @@ from rune.backends.shared import shortage
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, size_bytes, static_shape
-from rune.backends.shared.pool import Block, Request
+from rune.backends.shared.pool import Block
 from rune.backends.shared.protocol import Played
-from rune.backends.shared.queued import call_python, check_dtypes
+from rune.backends.shared.queued import ResultMaker, call_python, check_dtypes
+from rune.backends.shared.stock import Stock
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.backends.vulkan.driver import Failure
 from rune.backends.vulkan.items import ARENA, GIVEN, Callback, own_kernels
-from rune.backends.vulkan.memory import address_of
 from rune.backends.vulkan.pipeline import Pipeline
 from rune.backends.vulkan.record import (
     Again,
@@ -67,7 +67,6 @@ class VulkanBuffer:
     type: ArrayType
     shape: tuple[int, ...]
     session: Session
-    address: int
     writer: int = 0  # the number of the submission that writes it
 
 
@@ -76,6 +75,7 @@ class VulkanQueue(Protocol):
 
     target: Target
     work: Work
+    check: Callable[[], None]  # Errors: DeviceError in a forked process
 
     def session(self) -> Session:
         """The current session of the device. Errors: DeviceError in a forked process."""
@@ -146,20 +146,20 @@ class _Variant:
             Timer(executable.meter, concrete.sizes) if executable.meter else None,
             bound,
         )
-        self._idle: deque[Recording] = deque()
+        self.idle: deque[Recording] = deque()
         self._count = 0
 
     def take(self) -> Recording:
         """A recording that no call uses; waits for one if there are IN_FLIGHT already."""
         device = self.recorder.memory.device
         try:
-            oldest = self._idle.popleft()
+            oldest = self.idle.popleft()
         except IndexError:
             return self._new()
         # A pending call still reads this table; overwriting it would change that call.
         if not device.is_done(oldest.number):
             if self._count < IN_FLIGHT:
-                self._idle.appendleft(oldest)
+                self.idle.appendleft(oldest)
                 return self._new()
             device.wait(oldest.number)
         return oldest
@@ -172,10 +172,6 @@ class _Variant:
             raise device.failure(failure.code, "record commands") from failure
         self._count += 1
         return recording
-
-    def give_back(self, recording: Recording) -> None:
-        """Return a recording, to be used again after its last submission has ended."""
-        self._idle.append(recording)
 
 
 class VulkanExecutable:
@@ -216,7 +212,7 @@ class VulkanExecutable:
             variant = self._variants.get(concrete)
             if variant is None:
                 variant = self._variants.keep(concrete, _Variant(self, concrete))
-            self._run(variant, arguments, results)
+            self._run(variant, [b.memory for b in (*arguments, *results)], results)
         except OutOfMemory as error:
             raise self._shortage(error, concrete) from error
         return results
@@ -228,86 +224,88 @@ class VulkanExecutable:
         """Calls with arguments of these shapes and dtypes, which are checked once, here."""
         concrete = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
-        shapes, pool = tuple(map(static_shape, concrete.results)), self.session.memory.pool
+        shapes, session = tuple(map(static_shape, concrete.results)), self.session
+        pool = session.memory.pool
         requests = [pool.request(size_bytes(t), (t, self.plan.name)) for t in concrete.results]
-        result_requests = tuple(zip(requests, concrete.results, shapes, strict=True))
-        return Played(partial(self._call_again, concrete, result_requests), shapes)
+        stocks = [Stock(pool, request) for request in requests]
+        makers = tuple((stock.take, t, s) for stock, t, s in zip(stocks, concrete.results, shapes, strict=True))
+        return Played(partial(self._call_again, concrete, session, makers), shapes)
 
     def _call_again(
-        self,
-        concrete: Concrete,
-        result_requests: tuple[tuple[Request, ArrayType, tuple[int, ...]], ...],
-        *arguments: VulkanBuffer,
+        self, concrete: Concrete, session: Session, makers: tuple[ResultMaker, ...], *arguments: VulkanBuffer
     ) -> tuple[VulkanBuffer, ...] | None:
         """Make a call whose arguments fit. Returns None, having done nothing, where memory is short
         and after the device was opened again."""
-        session, variant = self._backend.session(), self._variants.get(concrete)
-        if variant is None or variant.session is not session:
+        # Every small program's call comes here: few functions, and no object that is not needed.
+        self._backend.check()
+        variant = self._variants.get(concrete)
+        # A device that was opened again has another session, and the old one is lost.
+        if variant is None or variant.session is not session or session.device.loss is not None:
             return None
+        blocks, results = list[Block](), list[VulkanBuffer]()
         for buffer in arguments:
             if buffer.session is not session:
                 return None
-        serve, results = session.memory.pool.serve, []
+            blocks.append(buffer.memory)
         try:
-            for request, type, shape in result_requests:
-                block = serve(request)
-                results.append(VulkanBuffer(block, type, shape, session, block.handle.address + block.offset))
+            for take, type, shape in makers:
+                blocks.append(block := take())
+                results.append(VulkanBuffer(block, type, shape, session))
         except OutOfMemory:
             return None
         try:
-            self._run(variant, arguments, results)
+            self._run(variant, blocks, results)
         except OutOfMemory as error:
             raise self._shortage(error, concrete) from error
         return tuple(results)
 
-    def _run(self, variant: _Variant, arguments: Sequence[VulkanBuffer], results: Sequence[VulkanBuffer]) -> None:
-        """Play a recording on the call's memory."""
-        session = variant.session
-        recording = variant.take()
-        if recording.replay is not None:
-            self._replay(variant, recording, recording.replay, (*arguments, *results))
+    def _run(self, variant: _Variant, blocks: list[Block], results: Sequence[VulkanBuffer]) -> None:
+        """Play a recording on the call's memory: blocks of arguments, then of results."""
+        recording, device = variant.take(), variant.session.device
+        replay = recording.replay
+        try:
+            if replay is None:
+                self._play(variant, recording, blocks)
+            else:
+                self._replay(variant, replay, blocks)
+        finally:
+            # After an error, too: what was submitted before it uses the memory.
+            if replay is not None:
+                # Other threads may have submitted since: waiting for theirs too is harmless.
+                recording.number = device.submissions
+            number = recording.number
+            self._backend.work.follow(partial(device.is_done, number))
             for result in results:
-                result.writer = recording.number
-            return
-        table, buffers = recording.near, (*arguments, *results)
+                result.writer = number
+            variant.idle.append(recording)
+
+    def _play(self, variant: _Variant, recording: Recording, buffers: Sequence[Block]) -> None:
+        """Play a recording in which the host decides what comes next."""
+        session, table = variant.session, recording.near
         # A plan without intermediates never uses this base, so any address will do.
         arena = self._arena(variant) or table
-        # Both in the order of the table's bases.
-        blocks = [recording.table, table, arena, *[x.memory for x in buffers]]
-        addresses = [0, address_of(table), address_of(arena), *[x.address for x in buffers]]
-        variant.recorder.layout.write(addresses, recording.words)
-        call, work = _Call(session, recording, blocks, len(arguments)), self._backend.work
+        # In the order of the table's bases.
+        blocks = [recording.table, table, arena, *buffers]
+        variant.recorder.layout.write([0, *[b.number for b in blocks[1:]]], recording.words)
+        call = _Call(session, recording, blocks, len(self.plan.arguments))
         try:
             call.play(recording.nodes)
         finally:
-            work.follow(partial(session.device.is_done, call.number))
             # The host must not write these blocks before that submission has ended.
             session.memory.mark(blocks, call.number)
-            for result in results:
-                result.writer = call.number
             recording.number = call.number
-            variant.give_back(recording)
 
-    def _replay(self, variant: _Variant, recording: Recording, replay: Replay, buffers: Sequence[VulkanBuffer]) -> None:
+    def _replay(self, variant: _Variant, replay: Replay, blocks: list[Block]) -> None:
         """Play a recording in which the host decides nothing: one list of calls."""
-        device, work, words = variant.session.device, self._backend.work, replay.calls.words
-        blocks = [buffer.memory for buffer in buffers]
-        word = replay.bases + GIVEN
-        for buffer in buffers:
-            words[word] = buffer.address
+        session, words, word = variant.session, replay.calls.words, replay.bases + GIVEN
+        for block in blocks:
+            words[word] = block.number
             word += 1
         if variant.concrete.arena_bytes:
             # All work is submitted at once, so the next call can use the same arena.
-            arena = variant.session.memory.arena(variant.concrete.arena_bytes)
-            words[replay.bases + ARENA] = arena.handle.address + arena.offset  # a call of address_of takes 0.1 µs
-            blocks.append(arena)
-        try:
-            device.submit_list(replay.calls, replay.numbers, blocks)
-        finally:
-            # Other threads may have submitted since: waiting for theirs too is harmless.
-            recording.number = number = device.submissions
-            work.follow(partial(device.is_done, number))
-            variant.give_back(recording)
+            blocks.append(arena := session.memory.arena(variant.concrete.arena_bytes))
+            words[replay.bases + ARENA] = arena.number
+        session.device.submit_list(replay.calls, replay.numbers, blocks)
 
     def _arena(self, variant: _Variant) -> Block | None:
         """Memory for the intermediates of this call alone; None if it has none."""
@@ -323,7 +321,7 @@ class VulkanExecutable:
 
 def _reuse(buffer: VulkanBuffer, type: ArrayType) -> VulkanBuffer:
     shape = static_shape(type)
-    return VulkanBuffer(buffer.memory, type, shape, buffer.session, buffer.address, buffer.writer)
+    return VulkanBuffer(buffer.memory, type, shape, buffer.session, buffer.writer)
 
 
 class _Call:

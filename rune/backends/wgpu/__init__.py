@@ -171,11 +171,8 @@ class _Failing:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        # The pool catches it, frees its cache and tries again.
-        if isinstance(error, self.backend.wgpu.GPUOutOfMemoryError):
-            raise MemoryError from error
-        if isinstance(error, Exception) and isinstance(error, self.backend.wgpu.GPUError):
-            raise self.backend.refusal(self.action, error) from error
+        if isinstance(error, Exception):
+            self.backend.translate(error, self.action)
 
 
 class WgpuBackend(QueuedBackend):
@@ -213,6 +210,15 @@ class WgpuBackend(QueuedBackend):
     def failing(self, action: str) -> AbstractContextManager[None]:
         """Inside the block, the driver's errors become rune's."""
         return _Failing(self, action)
+
+    def translate(self, error: Exception, action: str) -> None:
+        """Raise rune's error for one of the driver; return for any other. Errors: DeviceError,
+        MemoryError."""
+        # The pool catches it, frees its cache and tries again.
+        if isinstance(error, self.wgpu.GPUOutOfMemoryError):
+            raise MemoryError from error
+        if isinstance(error, self.wgpu.GPUError):
+            raise self.refusal(action, error) from error
 
     def refusal(self, action: str, error: Exception) -> DeviceError:
         """rune's error for one of the driver."""

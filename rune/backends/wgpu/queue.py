@@ -26,6 +26,11 @@ class WgpuQueue(Queue, Protocol):
         """Inside the block, the driver's errors become rune's."""
         ...
 
+    def translate(self, error: Exception, action: str) -> None:
+        """Raise rune's error for one of the driver; return for any other. Errors: DeviceError,
+        MemoryError."""
+        ...
+
     def refusal(self, action: str, error: Exception) -> DeviceError:
         """rune's error for one of the driver."""
         ...

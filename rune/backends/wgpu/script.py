@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from rune.backends.shared.call_list import Notes
+from rune.backends.shared.interrupts import deferred
 from rune.records import dataclass
 
 KEPT = 32  # scripts of one plan
@@ -76,10 +77,16 @@ class Script:
     device: Native
     queue: Native
 
+    def play(self) -> None:
+        """Encode and submit all commands. Signal handlers run between submissions."""
+        for play in self.plays:
+            with deferred():
+                play()
+
     @functools.cached_property
     def plays(self) -> tuple[Callable[[], object], ...]:
         """Functions that encode and submit, one for each submission. Errors: those of wgpu-py."""
-        # Separate functions, so that the caller can let signal handlers run between submissions.
+        # Separate functions, so that signal handlers can run between submissions.
         cuts = [k for k, command in enumerate(self.commands) if isinstance(command, Cut)]
         submissions = pairwise([-1, *cuts, len(self.commands)])
         return tuple(self._play(self.commands[first + 1 : end]) for first, end in submissions)

@@ -60,7 +60,7 @@ def test_a_call_that_is_played_again_names_the_plan_too(device: str, monkeypatch
     def refuse(*_: object) -> None:
         raise OutOfMemory("pool: cannot allocate 5 B")
 
-    monkeypatch.setattr(type(executable), "_run" if device.startswith("vulkan") else "enqueue_turn", refuse)
+    monkeypatch.setattr(type(executable), "_run" if device.startswith("vulkan") else "run_again", refuse)
     with pytest.raises(OutOfMemory, match=f"twice: cannot run on {device}"):
         player.play(x)
 
