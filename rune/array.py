@@ -461,6 +461,8 @@ def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -
     target = dtype or dtypes.on_arrival(host.dtype, type(value).__name__)
     if target in dtypes.KEYS and host.dtype != target:
         raise DtypeError(f"array: cannot make {dtypes.short(target)} of {host.dtype}")
+    if isinstance(value, np.ndarray | np.generic) and dtypes.takes_real_part(host.dtype, target):
+        host = host.real
     dtypes.require_whole("array", host.dtype, target)
     is_counted = host.dtype.kind in "iu" or type(value) is int  # NumPy holds larger ones as objects
     if is_counted and target in dtypes.INTEGER and not isinstance(value, np.ndarray | np.generic):

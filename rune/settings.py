@@ -20,6 +20,8 @@ def configure(**changes: Any) -> Setting[Config]:
     wide_dtypes:   "honoured"; "truncated": explicit 64 bits mean 32 unless x64 is set, as in JAX
     python_integers: "checked"; "wrapped": a dtype that is too narrow drops upper bits, as in JAX
     bools_select:  False times a float is 0 in arrays, even if the float is NaN, as in XLA
+    complex_to_real: "refused"; "warned": conversions to real dtypes warn and take the real part
+    threefry_partitionable: False: random bits and keys are those of JAX's older threefry
     callback_errors: "unchanged"; "quoted": a RuntimeError quotes what a callback raised, as in JAX
     array_namespace: the name of what `x.__array_namespace__()` gives; None: rune.numpy with boxes
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
