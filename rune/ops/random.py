@@ -343,8 +343,9 @@ def _half(count: Size) -> Size:
 
 
 def _words_reference(key: np.ndarray, *, count: int) -> np.ndarray:
-    low = np.arange(_half(count), dtype=u32)
-    high = low + np.uint32(_half(count))
+    half = (count + 1) // 2
+    low = np.arange(half, dtype=u32)
+    high = low + np.uint32(half)
     counter = (low, np.where(high < count, high, np.uint32(0)))
     halves = THREEFRY.cipher(NUMPY, _columns(key), counter)[:2]
     return np.concatenate(halves, axis=1)[:, :count].reshape((*key.shape, count))

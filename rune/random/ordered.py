@@ -34,7 +34,7 @@ def random_split(key: Value, *, shape: Shape) -> Array:
     return keys_of(ops.reshape(words, shape=(*shape, 2)), THREEFRY.name)
 
 
-def random_bits(key: Value, *, shape: Shape, dtype: np.dtype) -> Value:
+def random_bits(key: Value, *, shape: Shape, dtype: np.dtype) -> Array:
     """Bits of one key: `ops.random_bits`, in the order in force."""
     if not is_in_halves(key):
         return ops.random_bits(key, shape=shape, dtype=dtype)

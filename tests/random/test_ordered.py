@@ -31,7 +31,7 @@ def _in_halves() -> Iterator[None]:
 
 def test_words_are_those_of_the_cipher_at_the_halves_of_one_range():
     key = random.key(7)
-    words = plain.key_of_words(np.uint32(0), np.uint32(7), impl="threefry2x32")
+    words = plain.key_of_words(np.array(0, np.uint32), np.array(7, np.uint32), impl="threefry2x32")
 
     for count in (*range(131), 257, 4099):
         same(plain.random_words(words, count=count), np.asarray(ops.random_words(key, count=count)))
