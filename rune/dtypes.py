@@ -303,10 +303,10 @@ def scalar_type_of(x: object) -> type:
 
 def _warn_of_truncation(dtype: np.dtype, narrow: np.dtype) -> None:
     text = f"Explicitly requested dtype {dtype.name} is not available, and will be truncated to dtype {narrow.name}"
-    _warn_user(f"{text}; rune.enable_x64() makes 64 bits available", UserWarning)
+    warn_user(f"{text}; rune.enable_x64() makes 64 bits available", UserWarning)
 
 
-def _warn_user(text: str, category: type[Warning]) -> None:
+def warn_user(text: str, category: type[Warning]) -> None:
     """A warning at the user's line."""
     frame = user_frame()
     if frame is None:
@@ -488,18 +488,6 @@ def require_whole(name: str, dtype: np.dtype, target: np.dtype) -> None:
             f"{name}: cannot convert {short(dtype)} to {short(target)} (the imaginary part would be lost)",
             hint="take .real first",
         )
-
-
-def takes_real_part(dtype: np.dtype, target: np.dtype) -> bool:
-    """Whether a user's conversion of numbers is one of their real parts; if so, it warns.
-
-    That is a setting: without complex_to_real="warned" nothing drops an imaginary part.
-    """
-    if dtype not in COMPLEX or target in COMPLEX or target == bool_ or config.current().complex_to_real == "refused":
-        return False
-    text = f"Casting complex values to real discards the imaginary part ({short(dtype)} to {short(target)})"
-    _warn_user(f"{text}; take .real first", np.exceptions.ComplexWarning)
-    return True
 
 
 def default_float(dtype: np.dtype) -> np.dtype:

@@ -31,12 +31,10 @@ def configure(**changes: Any) -> Setting[Config]:
     log_compiles:  log each trace and each compilation to the logger "rune"
     check_stages:  check every stage of compiling
     profile:       programs report the time of each step (rune.debug.profile collects it)
-    reproducible:  results are the same bits on every run; False lets devices sum the updates of a
-                   scatter in any order, which is faster
+    reproducible:  the same bits on every run; False: devices sum a scatter's updates in any order
     flush_denormals: jitted programs on the CPU take denormal numbers for 0, as XLA does
     promotion:     "standard"; "strict": operands of different dtypes do not combine
-    rank_promotion: "allow"; "warn", "raise": if operands of different ranks broadcast, except
-                   numbers
+    rank_promotion: "allow"; "warn", "raise": if arrays of different ranks broadcast
     cpu_devices:   devices that share the CPU's cores: cpu:0, ...; set it before the first array
     xla_flags:     XLA_FLAGS may give the number, too: --xla_force_host_platform_device_count=8
     device:        a device or its name: where new arrays and computations with only them go
