@@ -243,7 +243,7 @@ def astype(x: Operand, dtype: np.dtype) -> Any:
     return x if type.dtype == dtype and not type.weak else a.convert(x, dtype=dtype)
 
 
-def converted(x: Operand, dtype: np.dtype) -> Value:
+def converted(x: Operand, dtype: np.dtype) -> Array:
     """As `astype`, where the user asks for it: complex_to_real="warned" allows real parts."""
     x = operand("astype", x)
     return astype(cn.real(x) if takes_real_part(type_of(x).dtype, dtype) else x, dtype)
