@@ -30,7 +30,7 @@ from rune.core.values import DTypeLike
 from rune.dtypes import stored_words
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
-from rune.ops.promote import refuse_mask, unfit
+from rune.ops.promote import refuse_mask, takes_real_part, unfit
 from rune.ops.scalars import convert, int_bounds
 from rune.records import dataclass
 from rune.sharding import picture
@@ -459,12 +459,12 @@ def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -
     target = dtype or dtypes.on_arrival(host.dtype, type(value).__name__)
     if target in dtypes.KEYS and host.dtype != target:
         raise DtypeError(f"array: cannot make {dtypes.short(target)} of {host.dtype}")
+    host = host.real if isinstance(value, np.ndarray | np.generic) and takes_real_part(host.dtype, target) else host
     dtypes.require_whole("array", host.dtype, target)
     is_counted = host.dtype.kind in "iu" or type(value) is int  # NumPy holds larger ones as objects
     if is_counted and target in dtypes.INTEGER and not isinstance(value, np.ndarray | np.generic):
         check_range(host, target)
-    if host.dtype in dtypes.FLOATING and target in dtypes.INTEGER:
-        host = convert(host, target)
+    host = convert(host, target) if host.dtype in dtypes.FLOATING and target in dtypes.INTEGER else host
     with np.errstate(all="ignore"):
         data = np.array(host, dtype=target, order="C")
     return put(data, ArrayType(data.shape, target, weak), default_place())

@@ -55,7 +55,7 @@ def astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: str
     """The elements converted to `dtype` (on a device); float to integer saturates."""
     if device is not None:
         return namespace().astype(self, dtype, copy=copy, device=device)
-    out = c.astype(self, dtypes.as_dtype(float if dtype is None else dtype))
+    out = c.converted(self, dtypes.as_dtype(float if dtype is None else dtype))
     return c.distinct(out, self) if copy else out
 
 

@@ -302,13 +302,17 @@ def scalar_type_of(x: object) -> type:
 
 
 def _warn_of_truncation(dtype: np.dtype, narrow: np.dtype) -> None:
-    frame = user_frame()
     text = f"Explicitly requested dtype {dtype.name} is not available, and will be truncated to dtype {narrow.name}"
-    hint = "rune.enable_x64() makes 64 bits available"
+    warn_user(f"{text}; rune.enable_x64() makes 64 bits available", UserWarning)
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """A warning at the user's line."""
+    frame = user_frame()
     if frame is None:
-        warnings.warn(f"{text}; {hint}", UserWarning, stacklevel=3)
+        warnings.warn(text, category, stacklevel=4)
     else:
-        warnings.warn_explicit(f"{text}; {hint}", UserWarning, frame.file, frame.line)
+        warnings.warn_explicit(text, category, frame.file, frame.line)
 
 
 @functools.cache

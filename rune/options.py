@@ -39,6 +39,8 @@ class Config:
     wide_dtypes: str = "honoured"  # "truncated": an explicit 64-bit dtype means 32 bits unless x64
     python_integers: str = "checked"  # "wrapped": integers out of the dtype's range wrap around
     bools_select: bool = False  # False times a float is 0 in arrays, even if the float is NaN
+    complex_to_real: str = "refused"  # "warned": conversions take the real part, with a warning
+    threefry_partitionable: bool = True  # False: draws are those of JAX's older threefry
     callback_errors: str = "unchanged"  # "quoted": a RuntimeError that quotes the error, as XLA's
     array_namespace: str | None = None  # the module `x.__array_namespace__()` gives; None: boxes
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
@@ -58,6 +60,7 @@ class Config:
 
 WIDE_DTYPES = ("honoured", "truncated")
 PYTHON_INTEGERS = ("checked", "wrapped")
+COMPLEX_TO_REAL = ("refused", "warned")
 CALLBACK_ERRORS = ("unchanged", "quoted")
 PROMOTIONS = ("standard", "strict")
 RANK_PROMOTIONS = ("allow", "warn", "raise")
@@ -67,6 +70,7 @@ _LEAST = {"cpu_devices": 1}  # 0 for other integers
 _CHOICES = {
     "wide_dtypes": WIDE_DTYPES,
     "python_integers": PYTHON_INTEGERS,
+    "complex_to_real": COMPLEX_TO_REAL,
     "callback_errors": CALLBACK_ERRORS,
     "promotion": PROMOTIONS,
     "rank_promotion": RANK_PROMOTIONS,

@@ -20,6 +20,8 @@ def configure(**changes: Any) -> Setting[Config]:
     wide_dtypes:   "honoured"; "truncated": explicit 64 bits mean 32 unless x64 is set, as in JAX
     python_integers: "checked"; "wrapped": a dtype that is too narrow drops upper bits, as in JAX
     bools_select:  False times a float is 0 in arrays, even if the float is NaN, as in XLA
+    complex_to_real: "refused"; "warned": conversions to real dtypes warn and take the real part
+    threefry_partitionable: False: random bits and keys are those of JAX's older threefry
     callback_errors: "unchanged"; "quoted": a RuntimeError quotes what a callback raised, as in JAX
     array_namespace: the name of what `x.__array_namespace__()` gives; None: rune.numpy with boxes
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
@@ -29,12 +31,10 @@ def configure(**changes: Any) -> Setting[Config]:
     log_compiles:  log each trace and each compilation to the logger "rune"
     check_stages:  check every stage of compiling
     profile:       programs report the time of each step (rune.debug.profile collects it)
-    reproducible:  results are the same bits on every run; False lets devices sum the updates of a
-                   scatter in any order, which is faster
+    reproducible:  the same bits on every run; False: devices sum a scatter's updates in any order
     flush_denormals: jitted programs on the CPU take denormal numbers for 0, as XLA does
     promotion:     "standard"; "strict": operands of different dtypes do not combine
-    rank_promotion: "allow"; "warn", "raise": if operands of different ranks broadcast, except
-                   numbers
+    rank_promotion: "allow"; "warn", "raise": if arrays of different ranks broadcast
     cpu_devices:   devices that share the CPU's cores: cpu:0, ...; set it before the first array
     xla_flags:     XLA_FLAGS may give the number, too: --xla_force_host_platform_device_count=8
     device:        a device or its name: where new arrays and computations with only them go

@@ -375,6 +375,7 @@ def test_every_setting_that_is_a_text_has_a_variable():
     words = {"bool": "on", "promotion": "strict", "rank_promotion": "warn", "wide_dtypes": "truncated"}
     words |= {"symbolic": "auto", "device": "cpu", "python_integers": "wrapped", "callback_errors": "quoted"}
     words |= {"compiled_bytes": "12345", "cpu_devices": "8", "search": "2.5", "array_namespace": "math"}
+    words |= {"complex_to_real": "warned"}
     names = [n for n in Config.__slots__ if n not in ("cache_dir", "mesh")]
     kinds = {n: "bool" if isinstance(getattr(config.current(), n), bool) else n for n in names}
 

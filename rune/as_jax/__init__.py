@@ -29,6 +29,7 @@ SETTINGS = config.setting(
     wide_dtypes="truncated",
     python_integers="wrapped",
     bools_select=True,
+    complex_to_real="warned",
     callback_errors="quoted",
     xla_flags=True,
     array_namespace="jax.numpy",

@@ -67,6 +67,7 @@ ACTING: Mapping[str, Acting] = {
     "jax_disable_jit": _switch("disable_jit"),
     "jax_debug_key_reuse": _switch("check_keys"),
     "jax_log_compiles": _switch("log_compiles"),
+    "jax_threefry_partitionable": _switch("threefry_partitionable", True),
     "jax_numpy_dtype_promotion": _switch("promotion", "standard"),
     "jax_numpy_rank_promotion": _switch("rank_promotion", "allow"),
     "jax_default_device": Acting(_on_device, lambda s: s.device and device_named(s.device), None),
@@ -124,7 +125,7 @@ NOTED: Mapping[str, Any] = {
     "jax_xla_profile_version": 0,
 }
 
-_KEYS = "rune.random draws with partitionable threefry keys, or with philox4x32"
+_KEYS = "rune.random draws with threefry2x32 keys, or with philox4x32"
 _TRANSFERS = "rune does not watch copies between host and devices"
 # Options whose default describes what rune does, and why rune offers no alternative.
 FIXED: Mapping[str, tuple[Any, str]] = {
@@ -141,7 +142,6 @@ FIXED: Mapping[str, tuple[Any, str]] = {
     "jax_no_tracing": (False, "rune may trace every call"),
     "jax_random_seed_offset": (0, "rune adds no offset to seeds"),
     "jax_thread_guard": (False, "rune may be called by several threads"),
-    "jax_threefry_partitionable": (True, _KEYS),
     "jax_transfer_guard": (None, _TRANSFERS),
     "jax_transfer_guard_device_to_device": (None, _TRANSFERS),
     "jax_transfer_guard_device_to_host": (None, _TRANSFERS),

@@ -79,7 +79,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: str) -> Array:
     >>> lax.convert_element_type(1.5, "i32")
     Array(1, i32[], cpu:0)
     """
-    return conventions.astype(value("convert_element_type", operand), dtypes.as_dtype(new_dtype))
+    return conventions.converted(value("convert_element_type", operand), dtypes.as_dtype(new_dtype))
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:

@@ -142,7 +142,7 @@ def _is_kept(a: ArrayLike, dtype: DTypeLike | None) -> bool:
 def from_object(x: object, dtype: np.dtype | None) -> Any:
     """`array` of any data, with no other option."""
     if isinstance(x, Operators):
-        return x if dtype is None else c.astype(x, dtype)
+        return x if dtype is None else c.converted(x, dtype)
     scalar = dtypes.scalar_type(x)
     if scalar is not None:
         return as_array(x, dtype or scalar[0], scalar[1] and dtype is None)
@@ -152,7 +152,7 @@ def from_object(x: object, dtype: np.dtype | None) -> Any:
         return as_type(x, dtype)
     if isinstance(x, Dim) or stands_for_array(x):
         out = value("array", x)
-        return out if dtype is None else c.astype(out, dtype)
+        return out if dtype is None else c.converted(out, dtype)
     return as_array(x, dtype)
 
 

@@ -250,7 +250,7 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: str | Dev
     >>> rnp.astype(rnp.array([1.7, -300.0]), "int8")
     Array([   1, -128], i8[2], cpu:0)
     """
-    array = c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
+    array = c.converted(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
     return c.distinct(placed(array, device), x) if copy else placed(array, device)
 
 

@@ -100,7 +100,16 @@ from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather, scatter, scatter_add
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
 from rune.ops.precision import reduce_precision
-from rune.ops.random import key_of_words, key_word, random_bits, random_clone, random_fold_in, random_seed, random_split
+from rune.ops.random import (
+    key_of_words,
+    key_word,
+    random_bits,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+    random_words,
+)
 from rune.ops.reduction import (
     argmax,
     argmin,

@@ -33,6 +33,7 @@ from rune.ops.promote import (
     operand,
     promoted,
     scalar_kind,
+    takes_real_part,
     unrounded,
 )
 
@@ -240,6 +241,12 @@ def astype(x: Operand, dtype: np.dtype) -> Any:
     if dtype == dtypes.bool_ and type.dtype not in dtypes.KEYS | {dtypes.bool_}:
         return a.ne(x, constant(0, x))
     return x if type.dtype == dtype and not type.weak else a.convert(x, dtype=dtype)
+
+
+def converted(x: Operand, dtype: np.dtype) -> Array:
+    """As `astype`, where the user asks for it: complex_to_real="warned" allows real parts."""
+    x = operand("astype", x)
+    return astype(cn.real(x) if takes_real_part(type_of(x).dtype, dtype) else x, dtype)
 
 
 # --- complex numbers --------------------------------------------------------------------------

@@ -199,6 +199,24 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
     return convert(value, dtype=dtype, weak=weak)
 
 
+def takes_real_part(dtype: np.dtype, target: np.dtype) -> bool:
+    """Whether a user's conversion of numbers is one of their real parts; if so, it warns.
+
+    That is a setting: without complex_to_real="warned" nothing drops an imaginary part.
+    """
+    if (
+        dtype not in dtypes.COMPLEX
+        or target in dtypes.COMPLEX | {dtypes.bool_}
+        or config.current().complex_to_real == "refused"
+    ):
+        return False
+    text = (
+        f"Casting complex values to real discards the imaginary part ({dtypes.short(dtype)} to {dtypes.short(target)})"
+    )
+    dtypes.warn_user(f"{text}; take .real first", np.exceptions.ComplexWarning)
+    return True
+
+
 def _kind(dtype: np.dtype) -> int:
     """0 to 3 for bools, integers, floats, complex numbers: each kind includes those before it."""
     return sum(dtype in above for above in (dtypes.NUMERIC, dtypes.INEXACT, dtypes.COMPLEX))

@@ -10,6 +10,7 @@ result are those of a shorter one, and a batch of keys gives the same as its key
     random_fold_in  the key at the position given by an integer
     random_seed     a key made from the two halves of a seed
     random_clone    the same key, marked as unused
+    random_words    words in the order of threefry's counters before JAX made keys partitionable
     key_of_words    the key with two given words
     key_word        one of the words of a key
 
@@ -36,11 +37,11 @@ from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, Value
 from rune.dims import Size, product
 from rune.dtypes import stored_keys, stored_words
-from rune.errors import DtypeError
-from rune.ops.arithmetic import cast, convert, logical_or, shl, shr
+from rune.errors import DtypeError, ShapeError
+from rune.ops.arithmetic import add, cast, convert, logical_or, lt, select, shl, shr
 from rune.ops.ciphers import GENERATORS, PHILOX, THREEFRY, WORD_NAMES, Arithmetic, Generator, Words
 from rune.ops.creation import iota
-from rune.ops.family import Batched, broadcast, elementwise, joint_shape, require, reshape, view_of
+from rune.ops.family import Batched, broadcast, elementwise, joint_shape, require, reshape, size_value, view_of
 from rune.ops.movement import concatenate, slice_
 
 if TYPE_CHECKING:
@@ -321,6 +322,61 @@ random_split: Primitive = Primitive(
 )
 
 
+# --- random_words -----------------------------------------------------------------------------
+# The counters are the halves of one range: word p of the first half is the cipher's first word at
+# (p, half + p), word p of the second half its second word. An odd range ends with the counter 0,
+# whose second word is dropped. So the words of a shorter draw are not the first of a longer one.
+
+
+def _words_type(key: ArrayType, *, count: Size) -> ArrayType:
+    require("random_words", frozenset({dtypes.KEY_OF[THREEFRY.name]}), "threefry key", key)
+    if isinstance(count, int) and count > LOW:
+        raise ShapeError(
+            f"random_words: cannot number {count} words ({LOW} at most)",
+            hint="draw in parts, or under rune.configure(threefry_partitionable=True), which has no such limit",
+        )
+    return ArrayType((*key.shape, count), u32)
+
+
+def _half(count: Size) -> Size:
+    return (count + 1) // 2
+
+
+def _words_reference(key: np.ndarray, *, count: int) -> np.ndarray:
+    half = (count + 1) // 2
+    low = np.arange(half, dtype=u32)
+    high = low + np.uint32(half)
+    counter = (low, np.where(high < count, high, np.uint32(0)))
+    halves = THREEFRY.cipher(NUMPY, _columns(key), counter)[:2]
+    return np.concatenate(halves, axis=1)[:, :count].reshape((*key.shape, count))
+
+
+def _halves(count: Size) -> Words:
+    """Both words of every counter of a draw."""
+    low = iota(shape=(_half(count),), axis=0, dtype=u32)
+    high = add(low, size_value(_half(count), u32))
+    return low, select(lt(high, size_value(count, u32)), high, literal(0, u32))
+
+
+def _words_expand(key: Value, *, count: Size) -> Value:
+    keys, half = type_of(key).shape, (_half(count),)
+    words, counters = _along(words_of(key), half), _for_every_key(_halves(count), keys, half)
+    halves = (_word(number, THREEFRY, words, counters) for number in (FIRST, SECOND))
+    start, stride = ((number,) * (len(keys) + 1) for number in (0, 1))
+    return slice_(concatenate(*halves, axis=len(keys)), start=start, limit=(*keys, count), stride=stride)
+
+
+random_words: Primitive = Primitive(
+    "random_words",
+    "random",
+    _words_type,
+    _words_reference,
+    jvp=(ZERO,),
+    batch=_batch(lambda: random_words),
+    expand=_words_expand,
+)
+
+
 # --- random_fold_in, random_seed --------------------------------------------------------------
 
 
@@ -390,6 +446,7 @@ PRIMITIVES = (
     random_fold_in,
     random_seed,
     random_clone,
+    random_words,
     key_of_words,
     key_word,
     *(word for words in CIPHER_WORDS.values() for word in words),

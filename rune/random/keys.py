@@ -3,8 +3,8 @@
 Keys are elements of arrays whose dtype names the generator, such as `key<fry>[3]` for three keys.
 They can be reshaped, indexed and moved like numbers, under every transformation, but arithmetic
 rejects them. A raw key, as made by `PRNGKey`, is an array u32[2]; functions take both kinds and
-return the same kind. The bits are JAX's with partitionable counters, its default. All 64 bits of a
-seed count.
+return the same kind. The bits are JAX's, with partitionable counters by default (ordered.py has the
+others). All 64 bits of a seed count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from rune.ops.conventions import entries
 from rune.ops.family import size_value
 from rune.ops.operators import Operators
 from rune.ops.promote import opened
-from rune.ops.random import WORDS, keys_of, random_clone, random_fold_in, random_seed, random_split, side_by_side
+from rune.ops.random import WORDS, keys_of, random_clone, random_fold_in, random_seed, side_by_side
+from rune.random.ordered import random_split
 from rune.typing import ArrayLike, DTypeLike
 
 DEFAULT = "threefry2x32"
@@ -177,7 +178,8 @@ def _halves_of_int(seed: int | np.integer) -> tuple[int, int]:
 def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Array:
     """`num` new keys, or keys of that shape; after this, do not use `key` any more.
 
-    The first keys do not depend on the number of keys: split(k, 4)[:2] == split(k, 2).
+    The first keys do not depend on the number of keys: split(k, 4)[:2] == split(k, 2), unless
+    threefry_partitionable=False is set.
     Shapes: key [] -> keys [*num]; of a raw key u32[2] u32[*num, 2].
     Types:  keys of the same generator.
     Errors: ArgumentError for an array of keys.

@@ -21,9 +21,9 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import laid_out
 from rune.numpy.arguments import value as value_of
 from rune.ops.conventions import normalised_axis
-from rune.ops.random import random_bits
 from rune.random.inverses import gumbel
 from rune.random.keys import Key, single_key, split, static_shape
+from rune.random.ordered import random_bits
 from rune.random.sampler import Sampler, in_dtype, real_kind, shape_for, shape_of, with_static
 from rune.random.streams import take_key
 from rune.random.uniforms import UNSIGNED, randint, unit_interval

@@ -18,9 +18,10 @@ from rune.core.types import Shape
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import value as value_of
 from rune.ops.promote import broadcast_to
-from rune.ops.random import BITS, random_bits
+from rune.ops.random import BITS
 from rune.ops.scalars import int_bounds
 from rune.random.keys import single_key, split
+from rune.random.ordered import random_bits
 from rune.random.sampler import Sampler, floating, integral, joint_shape, spread, with_static
 from rune.typing import ArrayLike, DTypeLike
 

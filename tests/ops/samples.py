@@ -354,6 +354,7 @@ def _random() -> dict[str, list[Sample]]:
             )
         ],
         "random_split": [_of(ops.random_split, key, shape=s) for key in keys for s in shapes],
+        "random_words": [_of(ops.random_words, key, count=n) for key in kinds[0] for n in (0, 1, 2, 7)],
         "random_fold_in": [
             _of(ops.random_fold_in, key, w, w) for key in keys for w in (WORD, *((WORDS,) if key.shape else ()))
         ],

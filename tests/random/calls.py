@@ -53,6 +53,34 @@ BITS_64: Mapping[str, Call] = {
     "randint u64": lambda r: r.randint(r.key(4), N, 0, 2**40 + 1, "uint64"),
 }
 
+# Under jax_threefry_partitionable=False: bits of odd and even counts, of all widths, and what is
+# made of them. Of many numbers the last ones are enough, as any would show another order.
+HALVES: Mapping[str, Call] = {
+    **{f"bits {n}": lambda r, n=n: r.bits(r.key(7), (n,)) for n in (0, 1, 2, 3, 130)},
+    **{f"bits {n} u8": lambda r, n=n: r.bits(r.key(7), (n,), "uint8") for n in (0, 3, 4, 131)},
+    **{f"bits {n} u16": lambda r, n=n: r.bits(r.key(7), (n,), "uint16") for n in (1, 2, 131)},
+    "bits (3, 5)": lambda r: r.bits(r.key(7), (3, 5)),
+    "bits ()": lambda r: r.bits(r.key(7)),
+    "bits 65537": lambda r: r.bits(r.key(7), (65537,))[-9:],
+    "bits raw": lambda r: r.bits(r.PRNGKey(3), (5,)),
+    **{f"split {n}": lambda r, n=n: r.key_data(r.split(r.key(7), n)) for n in (0, 1, 2, 3)},
+    "split (2, 3)": lambda r: r.key_data(r.split(r.key(7), (2, 3))),
+    "split raw": lambda r: r.split(r.PRNGKey(7), 3),
+    "split of split": lambda r: r.key_data(r.split(r.split(r.key(7))[1])),
+    "fold_in 99": lambda r: r.key_data(r.fold_in(r.key(2), 99)),
+    "philox bits": lambda r: r.bits(r.key(3, impl=PHILOX), (3, 5)),
+    "uniform": lambda r: r.uniform(r.key(5), (9,)),
+    "uniform f16": lambda r: r.uniform(r.key(5), (9,), "float16"),
+    "randint": lambda r: r.randint(r.key(6), (9,), -5, 1000),
+    "bernoulli": lambda r: r.bernoulli(r.key(7), 0.3, (9,)),
+    "permutation": lambda r: r.permutation(r.key(11), 10),
+    "choice": lambda r: r.choice(r.key(12), 10, (5,), replace=False),
+}
+HALVES_64: Mapping[str, Call] = {
+    **{f"bits {n} u64": lambda r, n=n: r.bits(r.key(7), (n,), "uint64") for n in (0, 1, 2, 131)},
+    "uniform f64": lambda r: r.uniform(r.key(4), (9,), "float64"),
+}
+
 # Numbers made of bits by exact arithmetic: equal bit for bit as well.
 EXACT: Mapping[str, Call] = {
     "uniform": lambda r: r.uniform(r.key(5), N),

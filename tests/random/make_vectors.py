@@ -17,6 +17,7 @@ from tests.random import calls  # noqa: E402
 
 VERSION = "0.10.2"
 TARGET = FOLDER / "jax_random_0_10_2.npz"
+HALVES = FOLDER / "jax_random_halves_0_10_2.npz"
 
 
 def main() -> None:
@@ -33,6 +34,18 @@ def main() -> None:
     with jax.enable_x64(True):
         vectors |= {name: np.asarray(call(jax.random)) for name, call in calls.BITS_64.items()}
     np.savez_compressed(TARGET, allow_pickle=False, **vectors)
+    store_halves()
+
+
+def store_halves() -> None:
+    """Run the calls whose counters are the halves of one range."""
+    import jax  # pyright: ignore[reportMissingImports]
+
+    with jax.threefry_partitionable(False):
+        vectors = {name: np.asarray(call(jax.random)) for name, call in calls.HALVES.items()}
+        with jax.enable_x64(True):
+            vectors |= {name: np.asarray(call(jax.random)) for name, call in calls.HALVES_64.items()}
+    np.savez_compressed(HALVES, allow_pickle=False, **vectors)
 
 
 if __name__ == "__main__":

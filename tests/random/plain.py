@@ -90,6 +90,17 @@ def random_split(keys: np.ndarray, *, shape: tuple) -> np.ndarray:
     return _filled(keys, shape, keys.dtype, lambda key, n: (_derived(impl, key, 0, n),))
 
 
+def random_words(keys: np.ndarray, *, count: int) -> np.ndarray:
+    """The meaning of the primitive."""
+    half = -(-count // 2)
+    counters = [(p, half + p if half + p < count else 0) for p in range(half)]
+    rows = []
+    for pair in keys[_tag(keys)].reshape(-1, 2).tolist():
+        outputs = [threefry(tuple(pair), counter) for counter in counters]
+        rows.append([first for first, _ in outputs] + [second for _, second in outputs])
+    return np.array(rows, np.uint32).reshape(len(rows), 2 * half)[:, :count].reshape((*keys.shape, count))
+
+
 def random_fold_in(keys: np.ndarray, high: np.ndarray, low: np.ndarray) -> np.ndarray:
     """The meaning of the primitive."""
     keys, high, low = np.broadcast_arrays(keys, high, low)
@@ -139,6 +150,7 @@ def _word(cipher: Callable[..., tuple[int, ...]], number: int) -> Callable[..., 
 OF_KEYS: dict[str, Callable[..., np.ndarray]] = {
     "random_bits": random_bits,
     "random_split": random_split,
+    "random_words": random_words,
     "random_fold_in": random_fold_in,
     "random_seed": random_seed,
     "random_clone": lambda x: x,

@@ -29,10 +29,10 @@ from rune.core.values import Value
 from rune.dtypes import stored_words
 from rune.errors import Frame, KeyReuseError, user_frame
 from rune.ops.loop import while_as_loop
-from rune.ops.random import random_bits, random_clone, random_split
+from rune.ops.random import random_bits, random_clone, random_split, random_words
 from rune.records import dataclass
 
-NOTED = (random_bits, random_split, random_clone)
+NOTED = (random_bits, random_split, random_words, random_clone)
 
 
 def note_use(primitive: Primitive, operands: Sequence[Value]) -> None:
