@@ -277,7 +277,9 @@ class AtIndex(Generic[A]):
         mode = how.get("mode")
         if mode not in ("clip", "promise_in_bounds"):
             mode = "fill"
-        return read(x, self._within(how), writing_mode(type_of(x).shape, mode), 1, how.get("wrap_negative_indices", True))
+        return read(
+            x, self._within(how), writing_mode(type_of(x).shape, mode), 1, how.get("wrap_negative_indices", True)
+        )
 
     def _changed(self, function: Callable[[A], A], how: How) -> A:
         """function(elements) in place of distinct elements."""
