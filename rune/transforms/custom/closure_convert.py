@@ -24,8 +24,11 @@ from rune.transforms.eval_shape import leaf_types
 from rune.transforms.tree_difference import mismatch
 from rune.tree import TreeDef
 
+# A function of the arguments and the values, and the values.
+Converted = tuple[Callable[..., Any], list[Any]]
 
-def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
+
+def closure_convert(fun: Callable[..., object], *example_args: object) -> Converted:
     """(`converted`, values): `converted(*args, *values)` is `fun(*args)`.
 
     The values are those that `fun` closes over and that can be differentiated: traced values
@@ -44,7 +47,7 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
     return _converted(fun, example_args, _is_hidden)
 
 
-def capture_convert(fun: Callable[..., object], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
+def capture_convert(fun: Callable[..., object], *example_args: object) -> Converted:
     """`closure_convert` whose values are all traced ones that `fun` closes over, integers too.
 
     For functions that a rule holds: a program with that rule may be differentiated after its trace
@@ -55,7 +58,7 @@ def capture_convert(fun: Callable[..., object], *example_args: object) -> tuple[
 
 def _converted(
     fun: Callable[..., object], example_args: tuple[object, ...], is_hidden: Callable[[object], bool]
-) -> tuple[Callable[..., Any], list[Any]]:
+) -> Converted:
     leaves, flat = flatten("closure_convert", fun, example_args)
     types = leaf_types("closure_convert", leaves, flat.treedef)
     # Tracing on types alone finds what the function closes over: these values are captured.
