@@ -23,6 +23,7 @@ from rune.numpy.arguments import shape_of, value
 from rune.ops.index_values import modulo
 from rune.ops.jax_forms import GatherDimensionNumbers, ScatterDimensionNumbers, mode_word, outside, window_of
 from rune.ops.scatters import multiply_at
+from rune.ops.updates import writing_mode
 from rune.typing import ArrayLike
 
 
@@ -90,7 +91,8 @@ def _scatter(name: str, write: Callable[..., Array]) -> Callable[..., Array]:
         n = _required(name, dimension_numbers, ScatterDimensionNumbers)
         dims = n.to_dims()
         sizes = window_of(type_of(x), type_of(new), dims)
-        return write(x, value(name, scatter_indices), new, dims=dims, slice_sizes=sizes, mode=mode_word(mode))
+        how = writing_mode(type_of(x).shape, mode_word(mode))
+        return write(x, value(name, scatter_indices), new, dims=dims, slice_sizes=sizes, mode=how)
 
     function.__name__ = function.__qualname__ = name
     return function

@@ -46,7 +46,8 @@ def reduce_window(
     Types:  that of `operand`.
     init_value: the start value of each window. Padding adds nothing for the known operations; for
             any other function it consists of elements equal to init_value.
-    padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per axis.
+    padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per axis; a name stands for the padding
+             of `operand` without its `base_dilation`.
     Errors: ArgumentError or ShapeError for inconsistent parameters.
 
     >>> import rune, rune.numpy as rnp
@@ -94,9 +95,9 @@ def slide_of(
             f"reduce_window: cannot slide {sizes} over {len(shape)} axes (strides {steps}, "
             f"dilations {base} and {dilation}; one number per axis required)"
         )
-    extents = [reach(n, d) for n, d in zip(shape, base, strict=True)]
     spans = [reach(k, d) for k, d in zip(sizes, dilation, strict=True)]
-    pads = pads_of("reduce_window", padding, extents, spans, steps)
+    # A name stands for the padding of the array as it is, before `base_dilation` spreads it.
+    pads = pads_of("reduce_window", padding, shape, spans, steps)
     return Slide(sizes, steps, pads, base, dilation)
 
 

@@ -27,7 +27,7 @@ from rune.ops.family import fit, reshape
 from rune.ops.nested import joined
 from rune.ops.promote import apply, as_type, refuse_sharding, scalar_kind, unrounded
 from rune.ops.subscript import absent, is_gathered, modular, parse, read, without_scalar_masks
-from rune.ops.updates import change_window, most_times, scattered
+from rune.ops.updates import change_window, most_times, scattered, writing_mode
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -275,9 +275,11 @@ class AtIndex(Generic[A]):
     def _elements(self, x: V, how: How) -> V:
         """The elements to be changed; out of bounds 1, at which most functions are smooth."""
         mode = how.get("mode")
-        if mode != "clip" and (mode != "promise_in_bounds" or 0 in type_of(x).shape):
+        if mode not in ("clip", "promise_in_bounds"):
             mode = "fill"
-        return read(x, self._within(how), mode, 1, how.get("wrap_negative_indices", True))
+        return read(
+            x, self._within(how), writing_mode(type_of(x).shape, mode), 1, how.get("wrap_negative_indices", True)
+        )
 
     def _changed(self, function: Callable[[A], A], how: How) -> A:
         """function(elements) in place of distinct elements."""

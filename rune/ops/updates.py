@@ -77,6 +77,11 @@ def _put_back(x: Operand, parts: Sequence[Range], window: Operand) -> Any:
     return select(mask, pad(window, zero_like(window), **place), x)
 
 
+def writing_mode(shape: Shape, mode: str) -> str:
+    """The mode in which an array is written: no index meets an element of an empty one."""
+    return "fill" if 0 in shape else mode
+
+
 def scattered(
     scatter: Primitive | Callable[..., Array], x: Operand, entries: Entries, values: Operand, mode: str
 ) -> Any:
@@ -102,8 +107,7 @@ def _scattered(
     dims, window = vectors.dims(len(shape)), vectors.window(shape)
     target = result_shape(type_of(vectors.indices), dims, window)
     updates = broadcast_to("at", values, target)
-    if 0 in shape and mode == "promise_in_bounds":
-        mode = "fill"  # no index into an empty axis is in bounds: nothing is written
+    mode = writing_mode(shape, mode)
     return scatter(x, vectors.indices, updates, dims=dims, slice_sizes=window, mode=mode)
 
 

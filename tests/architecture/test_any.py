@@ -47,7 +47,7 @@ BUDGETS: dict[str, int] = {
     "rune.sharding": 2,
     "rune.sparse": 28,
     "rune.tracebacks": 3,
-    "rune.transforms": 210,
+    "rune.transforms": 209,
     "rune.tree": 62,
     "rune.tree_files": 2,
     "rune.tree_util": 4,

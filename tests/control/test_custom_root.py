@@ -93,3 +93,43 @@ def test_a_value_that_the_solver_closes_over_does_not_move_the_root():
 def test_a_residual_that_is_not_like_x_is_refused(f: Any, wrap: Any):
     with pytest.raises(ArgumentError, match=r"custom_root: cannot find where f is 0 \(x is .* of shapes \[\(\)\], f"):
         wrap(lambda x: lax.custom_root(f, x, lambda f, x: x, lambda g, y: y))(1.0)
+
+
+# What the residual, the solver and the tangent solver close over beside p: nothing of it has a
+# derivative, and all of it is traced where the program around the root is. The root is 2 p.
+CONSTANTS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "an integer": (lambda k: k, np.uint8(2)),
+    "a truth value": (lambda k: rnp.where(k, 2.0, 5.0), np.bool_(True)),
+    "an index": (lambda k: rnp.arange(4.0)[k], np.int32(2)),
+    "bits of a key": (lambda k: 2 + 0 * rune.random.normal(rune.random.key(k)), np.uint32(7)),
+}
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "jit": rune.jit,
+    "checkpoint": rune.checkpoint,
+    "map": lambda f: lambda p, k: lax.map(lambda q: f(p, q), k[None])[0],
+    "cond": lambda f: lambda p, k: lax.cond(k > 0, f, f, p, k),
+}
+SLOPES: dict[str, Callable[[Any], Any]] = {
+    "grad": rune.grad,
+    "jit of grad": lambda f: rune.jit(rune.grad(f)),
+    "jacfwd": rune.jacfwd,
+    "lanes": lambda f: lambda p, k: rune.vmap(rune.grad(f))(p[None], k[None])[0],
+}
+
+
+@pytest.mark.parametrize("slope", SLOPES)
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_programs_with_a_root_are_differentiated_whatever_its_functions_close_over(
+    constant: str, program: str, slope: str
+):
+    factor, k = CONSTANTS[constant]
+
+    def root(p: Any, k: Any) -> Any:
+        return lax.custom_root(
+            lambda x: (x - factor(k) * p) * factor(k), p, lambda f, x: factor(k) * p, lambda g, y: y / factor(k)
+        )
+
+    result = SLOPES[slope](PROGRAMS[program](root))(rnp.asarray(3.0), rnp.asarray(k))
+
+    np.testing.assert_allclose(result, 2.0, rtol=1e-6)

@@ -88,8 +88,22 @@ WINDOWS: dict[str, Call] = {
         _window(np.inf, "min", (2, 3), None, "VALID", base_dilation=(2, 1), window_dilation=(1, 2)),
         ((7, 6),),
     ),
+    "sum, same, dilated": (
+        _window(0, "add", (2, 3), (3, 2), "SAME", base_dilation=(1, 2), window_dilation=(2, 1)),
+        ((7, 6),),
+    ),
+    "max, same lower, dilated": (
+        _window(-np.inf, "max", (2, 2), (2, 2), "SAME_LOWER", base_dilation=(3, 2)),
+        ((5, 4),),
+    ),
     "sum from two": (_window(2, "add", (3,), (2,), "SAME"), ((7,),)),
     "max from one half": (_window(0.5, "max", (3,), (2,), ((1, 1),)), ((7,),)),
+    "folded, same, dilated": (
+        lambda lax, np_, x: lax.reduce_window(
+            x, np.float32(0), lambda a, b: a + b + 0 * a * b, (2, 3), (3, 2), "SAME", base_dilation=(1, 2)
+        ),
+        ((4, 4),),
+    ),
     "of pairs": (
         lambda lax, np_, x, y: lax.reduce_window(
             (x, y),

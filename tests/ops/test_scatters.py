@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import rune
-from rune import dtypes, ops
+import rune.numpy as rnp
+from rune import dtypes, lax, ops
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import TransformError
@@ -288,3 +289,32 @@ def test_only_the_indices_are_kept_for_the_backward_pass(primitive: Primitive):
         _, linear = linearize_flat(lambda x, u: [at(primitive)(x, indices, u)], [x, u], active)
 
         assert {str(type_of(r)) for r in linear.residuals} <= {"i32[10]", "i32[10,1]"}
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "fill", "drop", "promise_in_bounds"])
+@pytest.mark.parametrize("method", ["set", "add", "subtract", "multiply", "divide", "power", "min", "max"])
+def test_an_update_of_an_array_without_elements_is_that_array_in_every_mode(method: str, mode: str | None):
+    index = rnp.array([1, -2, 0])
+
+    def update(x: Any, values: Any) -> Any:
+        return getattr(x.at[:, index], method)(values, mode=mode)
+
+    x, values = rnp.zeros((3, 0)), rnp.full((3, 3), 2.0)
+    assert update(x, values).shape == (3, 0)
+    assert rune.jit(update)(x, values).shape == (3, 0)
+    assert rune.vmap(update)(x[None], values[None]).shape == (1, 3, 0)
+    slope = rune.grad(lambda x, values: update(x, values).sum(), (0, 1))(x, values)
+    assert slope[0].shape == (3, 0)
+    assert not np.asarray(slope[1]).any()
+
+
+@pytest.mark.parametrize("name", ["scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max", "scatter_sub"])
+def test_a_clipped_scatter_into_no_elements_writes_nothing(name: str):
+    numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    scatter = getattr(lax, name)
+
+    def write(x: Any) -> Any:
+        return scatter(x, rnp.array([[5], [0]]), rnp.ones((2, 4)), numbers, mode="clip")
+
+    assert write(rnp.zeros((0, 4))).shape == (0, 4)
+    assert rune.jit(write)(rnp.zeros((0, 4))).shape == (0, 4)

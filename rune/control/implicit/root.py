@@ -17,7 +17,7 @@ from rune.errors import ArgumentError
 from rune.ops import neg, zeros_like
 from rune.ops.family import zeros_of
 from rune.transforms.arguments import require_callable
-from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.closure_convert import capture_convert
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp, linearize
 from rune.transforms.derivatives.tangents import float0_zeros, host_as
@@ -56,18 +56,18 @@ def custom_root(
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
     # A custom rule gets tangents of arguments only, so closed-over values become arguments.
-    pure_f, of_f = closure_convert(f, initial_guess)
+    pure_f, of_f = capture_convert(f, initial_guess)
 
     def at(values: Sequence[Value]) -> Function:
         return lambda x: pure_f(x, *values)
 
-    solver, of_solve = closure_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
+    solver, of_solve = capture_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
     # The solver may return a wider dtype than the guess, so its result is the example of x.
     solution = eval_shape(solver, initial_guess, of_f, *of_solve)
     like_x = tree.map(_zeros_of, solution[0] if has_aux else solution)
     like_rhs = _residual_like(at(of_f), like_x)
     # Both derivatives are taken at the solution; the solver is not differentiated.
-    solve_tangent, of_tangents = closure_convert(
+    solve_tangent, of_tangents = capture_convert(
         lambda x, values, rhs: tangent_solve(linearize(at(values), x)[1], rhs), like_x, of_f, like_rhs
     )
 

@@ -24,8 +24,11 @@ from rune.transforms.eval_shape import leaf_types
 from rune.transforms.tree_difference import mismatch
 from rune.tree import TreeDef
 
+# A function of the arguments and the values, and the values.
+Converted = tuple[Callable[..., Any], list[Any]]
 
-def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
+
+def closure_convert(fun: Callable[..., object], *example_args: object) -> Converted:
     """(`converted`, values): `converted(*args, *values)` is `fun(*args)`.
 
     The values are those that `fun` closes over and that can be differentiated: traced values
@@ -41,13 +44,28 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
     >>> rune.grad(slope)(3.0)
     Array(2., f32*[], cpu:0)
     """
+    return _converted(fun, example_args, _is_hidden)
+
+
+def capture_convert(fun: Callable[..., object], *example_args: object) -> Converted:
+    """`closure_convert` whose values are all traced ones that `fun` closes over, integers too.
+
+    For functions that a rule holds: a program with that rule may be differentiated after its trace
+    has ended, and no value of the trace can be read then.
+    """
+    return _converted(fun, example_args, lambda value: isinstance(value, Tracer))
+
+
+def _converted(
+    fun: Callable[..., object], example_args: tuple[object, ...], is_hidden: Callable[[object], bool]
+) -> Converted:
     leaves, flat = flatten("closure_convert", fun, example_args)
     types = leaf_types("closure_convert", leaves, flat.treedef)
     # Tracing on types alone finds what the function closes over: these values are captured.
     closure = stage(flat, types, function_name(fun))
     treedef, out_tree, program = flat.treedef, flat.out_tree, closure.program
-    is_argument = [_is_hidden(v) for v in closure.captured]
-    # Integers and concrete arrays remain constants of the function: they are not differentiated.
+    is_argument = [is_hidden(v) for v in closure.captured]
+    # All other captures, concrete arrays among them, remain constants of the function.
     constants = omit(closure.captured, is_argument)
 
     def converted(*args: object) -> Any:
