@@ -84,15 +84,6 @@ def test_a_draft_gives_the_bits_of_the_final_code(
         assert_same_bits(before, after)
 
 
-def test_kernels_are_written_once_for_a_draft_and_the_final_code(monkeypatch):
-    render, names = plan.render, []
-    monkeypatch.setattr(plan, "render", lambda code, machine: names.append(code.name) or render(code, machine))
-
-    draft_of(statistics, X).refine()
-
-    assert len(names) == len({*names}) > 1
-
-
 def test_devices_that_share_a_draft_share_its_final_code(monkeypatch):
     executable, compile_module, modules = draft_of(recurrence, X), compiler.compile_module, []
     twins = [executable.on(Work()) for _ in range(3)]
