@@ -54,7 +54,9 @@ if "RUNE_TEST_CUDA_EMULATOR" in os.environ:  # before anybody looks for devices
 
     cuda_emulator.install()
 
+from rune import configure
 from rune.as_jax import SETTINGS
+from rune.transforms.compile import trace_cache
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD
 from tests.support.on_reference import interpreted_as_well
@@ -62,6 +64,7 @@ from tests.support.order import by_case, longest_first
 from tests.support.sampling import each_in_turn, pairs_of_values, possible, sharing_kernels
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+AS_WELL = interpreted_as_well if "RUNE_TEST_REFERENCE" in os.environ else nullcontext
 FROM_THE_END = os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579"
 
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
@@ -84,19 +87,16 @@ gc.set_threshold(10_000, 10, 10)
 
 
 @pytest.fixture(autouse=True)
-def _checked_stages():
-    """Every program, kernel and plan made in a test is checked."""
-    from rune import configure
+def _around_each_test() -> Iterator[None]:
+    """A test begins without traces of functions that others jitted as well, because tests count
+    traces. Every program, kernel and plan made in it is checked. A write outside an array, or
+    outside a value of an arena, fails it.
 
-    as_well = interpreted_as_well if "RUNE_TEST_REFERENCE" in os.environ else nullcontext
-    with configure(check_stages=True), as_well():
+    One fixture for all of it: pytest takes a tenth of a millisecond to set one up.
+    """
+    trace_cache._shared.clear()
+    with configure(check_stages=True), AS_WELL():
         yield
-
-
-@pytest.fixture(autouse=True)
-def _nothing_written_beside():
-    """A write outside an array, or outside a value of an arena, fails the test."""
-    yield
     damage = GUARD.damage()
     assert not damage, f"memory was written that belongs to nobody: {damage}"
 
@@ -155,14 +155,6 @@ def interrupts() -> Iterator[None]:
 def small_heap() -> None:
     """For files that collect garbage often: objects of other files are frozen first."""
     _hide_heap()
-
-
-@pytest.fixture(autouse=True)
-def _traces_of_no_other_test():
-    """Functions that several tests jit are traced in each of them, because tests count traces."""
-    from rune.transforms.compile import trace_cache as traces
-
-    traces._shared.clear()
 
 
 @pytest.fixture(autouse=True, scope="module")

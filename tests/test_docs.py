@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import io
+import os
 import re
 import subprocess
 import sys
@@ -48,11 +50,17 @@ def test_every_room_has_a_page_with_all_its_names(site: Path, place: str):
     assert [n for n in public_names(room(place)) if f'id="{place}.{n}"' not in page] == []
 
 
-def _links(page: Path) -> list[Path]:
+@functools.cache
+def _links(page: Path) -> frozenset[Path]:
     """The files of the site to which a page links."""
-    targets = re.findall(r'href="(?!https?:)([^"#?:$]+)(?:[#?][^"]*)?"', page.read_text())
-    files = [(page.parent / target).resolve() for target in targets]
-    return [file / "index.html" if file.is_dir() else file for file in files]
+    targets = set(re.findall(r'href="(?!https?:)([^"#?:$]+)(?:[#?][^"]*)?"', page.read_text()))
+    return frozenset(_file_at(os.path.normpath(page.parent / target)) for target in targets)
+
+
+@functools.cache
+def _file_at(place: str) -> Path:
+    """The file that a browser gets: that of a folder is its index."""
+    return Path(place, "index.html") if os.path.isdir(place) else Path(place)
 
 
 def _pages(site: Path) -> set[Path]:

@@ -13,6 +13,7 @@ import dataclasses
 import doctest
 import enum
 import inspect
+import linecache
 import re
 import sys
 import textwrap
@@ -282,6 +283,14 @@ def test_a_label_in_the_docstring_of_a_function_is_one_of_its_parameters():
     assert [offence for source in sources() for offence in labels_without_a_parameter(source)] == []
 
 
+@pytest.fixture(scope="module")
+def _few_files_in_linecache() -> None:
+    """Before each example, `doctest` asks the system for the state of every file in this cache,
+    which collecting the examples has filled."""
+    linecache.clearcache()
+
+
+@pytest.mark.usefixtures("_few_files_in_linecache")
 @pytest.mark.parametrize("example", examples(), ids=lambda t: t.name)
 def test_an_example_prints_what_it_shows(example: doctest.DocTest):
     lines: list[str] = []

@@ -13,7 +13,7 @@ import numpy as np
 
 from rune import dtypes, tree
 
-_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def same(expected: Any, actual: Any) -> None:
@@ -52,8 +52,10 @@ def ulp_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (x != y).astype(np.int64) * (1 << 31)
     both_are_nan = np.isnan(x) & np.isnan(y)
     one_is_nan = np.isnan(x) ^ np.isnan(y)
-    distance = np.abs(_ordered(x).astype(object) - _ordered(y).astype(object))
-    return np.where(both_are_nan, 0, np.where(one_is_nan, 1 << 62, distance)).astype(np.float64)
+    places = _ordered(x), _ordered(y)
+    # Of unsigned numbers, the larger one first: the difference of two signed ones may overflow.
+    distance = (np.maximum(*places) - np.minimum(*places)).astype(np.float64)
+    return np.where(both_are_nan, 0.0, np.where(one_is_nan, 2.0**62, distance))
 
 
 def _distance_in_plane(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -66,11 +68,10 @@ def _distance_in_plane(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _ordered(x: np.ndarray) -> np.ndarray:
-    """Bits as integers in the order of the numbers."""
-    bits = np.ascontiguousarray(x).view(_BITS[x.dtype.itemsize]).reshape(x.shape).astype(np.int64)
-    lowest = -(1 << (8 * x.dtype.itemsize - 1))
-    below = np.minimum(bits, -1)  # so that nothing overflows where it is not chosen
-    return np.where(bits < 0, lowest - below - 1, bits)
+    """Bits as unsigned integers in the order of the numbers."""
+    bits = np.ascontiguousarray(x).view(_BITS[x.dtype.itemsize]).reshape(x.shape)
+    sign = bits.dtype.type(1 << (8 * bits.itemsize - 1))
+    return np.where(bits & sign, ~bits, bits | sign)
 
 
 def _pairs(expected: Any, actual: Any) -> list[tuple[str, tuple[np.ndarray, np.ndarray]]]:

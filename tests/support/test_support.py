@@ -52,6 +52,17 @@ def test_ulps_count_representable_numbers():
     assert ulp_distance(-step, one) > 1e9
 
 
+@pytest.mark.parametrize("dtype", [*sorted(dtypes.FLOATING, key=str), dtypes.c64, dtypes.c128], ids=dtypes.short)
+def test_single_numbers_are_as_many_ulps_apart_as_in_an_array(dtype: np.dtype):
+    numbers = np.array([-448, -2, -0.5, -0.0, 0, 1e-7, 2, 448, np.nan]).astype(dtype)
+    x, y = (grid.reshape(-1) for grid in np.meshgrid(numbers, numbers))
+
+    distances = ulp_distance(x, y)
+
+    assert (distances >= 0).all()
+    assert [float(ulp_distance(np.array(a), np.array(b))) for a, b in zip(x, y)] == [*distances]
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -54,10 +54,12 @@ class DraftExecutable(CpuExecutable):
 
     code_host: Host  # for which the code is compiled: the entire device, or one core
     when_refined: Callable[[Self], object] | None = None  # called once, with the executable
+    _kernels: Callable[[], Mapping[str, Rendered]]  # as text, the same for both kinds of code
     _origin: Self | None = None  # the executable that this one is on another device
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         self._host, kernels = host, plans().render_kernels(plan, host)
+        self._kernels = lambda: kernels
         self.code_host = self._host_for(plan, kernels)
         return plans().compiled(plan, replace(self.code_host, call_back=host.call_back), kernels)
 
@@ -155,7 +157,7 @@ class DraftExecutable(CpuExecutable):
             return
         plan, host = self.plan, self._host
         try:
-            rendering, code = plans().compiled(plan, host, plans().render_kernels(plan, host))
+            rendering, code = plans().compiled(plan, host, self._kernels())
         except OutOfMemory:
             if self.signature.gives_up:
                 raise

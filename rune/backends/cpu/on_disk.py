@@ -64,7 +64,8 @@ class StoredExecutable(DraftExecutable):
         self.talk, self._host, self.code_host = SILENT, host, code_host
         # Cached, so that a second use, or a twin on another device, gets the same plan.
         self._lower = functools.cache(lower)
-        self._rendering = functools.cache(lambda: plans().rendering_of(self.plan, host))
+        self._kernels = functools.cache(lambda: plans().render_kernels(self.plan, host))
+        self._rendering = functools.cache(lambda: plans().render_plan(self.plan, host, self._kernels()))
         self._begin(signature, code, host, work)
 
     def assembly(self) -> str:

@@ -82,11 +82,6 @@ def _scratch_of(plan: Plan, host: Host) -> Scratch | None:
     return behind(plan, sizes)
 
 
-def rendering_of(plan: Plan, host: Host) -> Rendering:
-    """The plan as IR, with its kernels. Errors: CompileError."""
-    return render_plan(plan, host, render_kernels(plan, host))
-
-
 def routines_of(plan: Plan) -> frozenset[str]:
     """The routines that a plan calls."""
     return frozenset(step.routine for step in all_steps(plan) if isinstance(step, Call))

@@ -10,7 +10,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import lax
-from rune.backends.cpu import steps
+from rune.backends.cpu import plan, steps
 from rune.errors import CompileError
 from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Call, Slot, Space
@@ -57,11 +57,24 @@ def test_every_leaf_of_a_tree_of_any_size_is_restored(count):
         np.testing.assert_array_equal(z, x + 1)
 
 
+def test_kernels_are_written_once_for_a_draft_and_the_final_code(monkeypatch):
+    render, names = plan.render, []
+    monkeypatch.setattr(plan, "render", lambda code, machine: names.append(code.name) or render(code, machine))
+    x = rnp.arange(37, dtype="f32")
+    executable: Any = compiled(rune.jit(lambda x: chain(x, 3)).program(x), device_for(None))
+    assert executable.is_draft
+
+    executable.refine()
+
+    assert not executable.is_draft
+    assert len(names) == len({*names}) > 1
+
+
 def test_a_routine_that_the_cpu_does_not_have_is_refused_by_name():
     double = parse("code double(x: read f32[3], y: write f32[3]) { for i in 3 grid { store y[i] = x[i] } }")
-    plan = plan_of(double)
-    y, x = Slot(Space.RESULT, plan.results[0]), Slot(Space.ARGUMENT, plan.arguments[0])
-    sorting = replace(plan, steps=(Call("sort", (y,), (x,), ()),))
+    doubling = plan_of(double)
+    y, x = Slot(Space.RESULT, doubling.results[0]), Slot(Space.ARGUMENT, doubling.arguments[0])
+    sorting = replace(doubling, steps=(Call("sort", (y,), (x,), ()),))
 
     with pytest.raises(
         CompileError, match=r"cannot call sort \(its plans may call dot, strided_dot, line_fft, cholesky"
