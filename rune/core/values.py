@@ -37,7 +37,7 @@ class HasDtype(Protocol):
     """A NumPy or rune class that stands for its dtype, such as `rune.numpy.float32`."""
 
     @property
-    def dtype(self) -> object:
+    def dtype(self) -> np.dtype:
         """The dtype itself."""
         ...
 

@@ -324,7 +324,7 @@ def test_cheap_arithmetic_and_views_stay_in_the_loop():
     assert "mul" in [e.primitive.name for e in _body(program).equations]
 
 
-def _moved(step: Callable[..., Any], *types: Any) -> list[str]:
+def operations_outside(step: Callable[..., Any], *types: Any) -> list[str]:
     """The arithmetic that is left in no loop."""
     return [
         e.primitive.name for e in hoisted(step, *types).equations if isinstance(e.primitive.lower, Scalar | Convert)
@@ -335,12 +335,16 @@ SQUARE, ROWS = f32(64, 64), f32(3, 64)
 
 
 def test_arithmetic_that_a_product_would_store_in_every_step_is_computed_before_the_loop():
-    assert _moved(lambda w, c, x: (w * 2.0) @ c + x, SQUARE, ROWS) == ["mul"]
+    assert operations_outside(lambda w, c, x: (w * 2.0) @ c + x, SQUARE, ROWS) == ["mul"]
 
 
 def test_several_operations_in_a_row_are_computed_before_the_loop():
-    assert _moved(lambda w, c, x: (w * 2.0 + 1.0) * w * c + x, f32(512), f32(3, 512)) == ["mul", "add", "mul"]
-    assert _moved(lambda w, c, x: (w * 2.0 + 1.0) * c + x, f32(512), f32(3, 512)) == []
+    assert operations_outside(lambda w, c, x: (w * 2.0 + 1.0) * w * c + x, f32(512), f32(3, 512)) == [
+        "mul",
+        "add",
+        "mul",
+    ]
+    assert operations_outside(lambda w, c, x: (w * 2.0 + 1.0) * c + x, f32(512), f32(3, 512)) == []
 
 
 def test_arithmetic_stays_in_the_loop_if_its_result_is_larger_than_what_it_reads():
@@ -350,15 +354,15 @@ def test_arithmetic_stays_in_the_loop_if_its_result_is_larger_than_what_it_reads
     def repeated(w: Any, c: Any, x: Any) -> Any:
         return ((w[:, None] * w + 1.0) * w * c).sum(0) + x
 
-    assert _moved(converted, ArrayType((64, 64), dtypes.i8), ROWS) == []
-    assert _moved(repeated, f32(512), f32(3, 512)) == []
+    assert operations_outside(converted, ArrayType((64, 64), dtypes.i8), ROWS) == []
+    assert operations_outside(repeated, f32(512), f32(3, 512)) == []
 
 
 def test_arithmetic_stays_in_the_loop_if_each_step_reads_a_part_of_it():
     def row(w: Any, c: Any, x: Any) -> Any:
         return lax.dynamic_slice((w * 2.0 + 1.0) * w, (c[0].astype("int32"), 0), (1, 64))[0] + x
 
-    assert _moved(row, f32(512, 64), ROWS) == []
+    assert operations_outside(row, f32(512, 64), ROWS) == []
 
 
 # --- checks -----------------------------------------------------------------------------------

@@ -51,9 +51,9 @@ def test_rounds_bring_every_element_of_the_axis_that_a_device_needs(seed: int):
     plan = rounds(source, target, length, devices)
 
     for device, indices in enumerate(received(plan, source, devices) if plan else []):
-        wanted = target.first + device * target.share + np.arange(target.width)
-        is_there = (wanted >= 0) & (wanted < length)
-        np.testing.assert_array_equal(indices[: target.width][is_there], wanted[is_there])
+        positions = target.first + device * target.share + np.arange(target.width)
+        is_there = (positions >= 0) & (positions < length)
+        np.testing.assert_array_equal(indices[: target.width][is_there], positions[is_there])
     # A device sends one chunk in a round, and gets one.
     for pairs in plan.pairs if plan else ():
         assert len({s for s, _ in pairs}) == len({r for _, r in pairs}) == len(pairs)
@@ -81,13 +81,13 @@ def test_slices_in_parts_and_their_gradients_are_those_of_numpy(number: int, siz
     parts = NamedSharding(mesh, spec if size % 8 == 0 else P())
     for function in [*FUNCTIONS.values()][number % 4 :: 4]:
         expected = function(np, x)
-        wanted = NamedSharding(mesh, spec if len(expected) % 8 == 0 else P())
-        results = rune.jit(lambda x, f=function: f(rnp, x), in_shardings=parts, out_shardings=wanted)(x)
+        layout = NamedSharding(mesh, spec if len(expected) % 8 == 0 else P())
+        results = rune.jit(lambda x, f=function: f(rnp, x), in_shardings=parts, out_shardings=layout)(x)
         gradient = rune.jit(rune.grad(lambda x, f=function: (f(rnp, x) ** 2).sum()), in_shardings=parts)(x)
 
         np.testing.assert_allclose(results, expected, rtol=1e-6, atol=1e-6)
-        whole = rune.grad(lambda x, f=function: (f(rnp, x) ** 2).sum())(x)
-        np.testing.assert_allclose(gradient, whole, rtol=1e-6, atol=1e-6)
+        expected_gradient = rune.grad(lambda x, f=function: (f(rnp, x) ** 2).sum())(x)
+        np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("shape", "offset"), [((16, 5), 1), ((24, 24), -2), ((64, 48), 0), ((48, 64), 1)])
