@@ -7,8 +7,6 @@ numbers lose two digits. No accumulator gets more than BLOCK numbers here, and t
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
 from math import prod
 
@@ -27,8 +25,10 @@ def total(x: np.ndarray, axes: Sequence[int], dtype: np.dtype) -> np.ndarray:
         return np.add.reduce(x, axis=tuple(axes), dtype=dtype)  # np.sum, without its Python
     axis = max(serial, key=lambda a: x.shape[a])
     length = max(1, BLOCK * x.shape[axis] // rounds)
-    parts = (total(x[block], axes, dtype) for block in _blocks(x.shape[axis], axis, length))
-    return functools.reduce(operator.add, parts)
+    # Summed in blocks again, since a sum of many parts loses digits as one of many numbers does.
+    return total(
+        np.stack([total(x[block], axes, dtype) for block in _blocks(x.shape[axis], axis, length)]), (0,), dtype
+    )
 
 
 def _serial_axes(x: np.ndarray, axes: Sequence[int]) -> list[int]:

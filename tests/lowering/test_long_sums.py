@@ -124,6 +124,33 @@ def test_running_sums_are_those_of_wider_numbers(size: int, dtype: str):
             assert (np.abs(np.asarray(way(x)) - expected) <= bound).all()
 
 
+EQUAL: dict[str, tuple[tuple[int, ...], Any]] = {
+    "rows": ((8, 700_001), 1),
+    "rows of odd length": ((3, 131_073), 1),
+    "columns": ((400_001, 3), 0),
+    "axes around": ((3, 700_001, 2), (0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_long_sum_of_equal_numbers_has_no_large_error(device: str, name: str):
+    shape, axis = EQUAL[name]
+    x = np.full(shape, 0.1, np.float32)
+    program = rune.jit(lambda x: (x + 0 * x).sum(axis), device=device)
+    expected = x.sum(axis, np.float64)
+
+    for sums in (program(x), rnp.sum(rnp.asarray(x), axis)):
+        np.testing.assert_allclose(np.asarray(sums), expected, rtol=3e-5)
+
+
+def test_a_sum_of_ones_around_its_columns_counts_beyond_2_to_the_24():
+    program = rune.jit(lambda x: rnp.broadcast_to(x, (3, ONES, 2)).sum((0, 1)))
+
+    for sums in (program(np.float32(1)), rnp.sum(ones(3, ONES // 2, 2), (0, 1)) * 2):
+        np.testing.assert_allclose(np.asarray(sums), 3 * ONES, rtol=1e-6)
+
+
 @given(data=st.data())
 def test_a_sum_over_any_axes_of_any_layout_is_that_of_wider_numbers(data: st.DataObject):
     shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 40, 1100, 2500]), min_size=1, max_size=4))

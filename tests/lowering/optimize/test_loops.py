@@ -171,7 +171,7 @@ def test_no_accumulator_of_a_nest_of_open_loops_takes_more_than_the_block(expect
         "var s: i32 = 0_i32 for j in m vector { s add= i32(x[j]) }",
         "var s: f32 = 0_f32 for j in m vector { s max= x[j] }",
         "var s: f32 = 0_f32 for j in m serial { s add= x[j] store y[0] = s }",  # is read
-        "var s: f32 = 0_f32 for j in 67108864 vector { s add= x[j % m] }",  # is not that long
+        "var s: f32 = 0_f32 for j in 65536 vector { s add= x[j % m] }",  # is not that long
         "for j in m vector { var s: f32 = 0_f32 s add= x[j] }",  # is one for each round
     ],
 )
