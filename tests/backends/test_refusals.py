@@ -121,6 +121,7 @@ def test_an_opencl_driver_without_memory_is_a_memory_error():
 
 def test_a_webgpu_driver_without_memory_is_a_memory_error():
     backend: Any = SimpleNamespace(wgpu=SimpleNamespace(GPUOutOfMemoryError=Full, GPUError=Full))
+    backend.translate = partial(wgpu.WgpuBackend.translate, backend)
 
     with pytest.raises(MemoryError), wgpu.WgpuBackend.failing(backend, "alloc"):
         full()
