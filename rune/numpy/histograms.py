@@ -207,7 +207,7 @@ def histogram(
     """
     x = value("histogram", a)
     edges = histogram_bin_edges(x, bins, range)
-    counts = _counts("histogram", weights, _count_dtype(x), _bins_of(x, edges), type_of(edges).shape[0] - 1)
+    counts = _counts("histogram", weights, _result_dtype(x), _bins_of(x, edges), type_of(edges).shape[0] - 1)
     if not density:
         return counts, edges
     counts = floating("histogram", counts)
@@ -215,7 +215,7 @@ def histogram(
     return ops.div(ops.div(counts, widths), st.sum(counts)), edges
 
 
-def _count_dtype(x: ArrayLike) -> np.dtype:
+def _result_dtype(x: ArrayLike) -> np.dtype:
     dtype = type_of(x).dtype
     return wide(dtype) if dtype in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
 
@@ -344,7 +344,7 @@ def _histogram(
         count = size_value(size, dtypes.i32)
         place = bin_number if place is None else ops.add(ops.mul(place, count), bin_number)
     flat = ops.select(outside, constant(-1, place), place)
-    counts = _counts(name, weights, _count_dtype(points[0]), flat, product(shape))
+    counts = _counts(name, weights, _result_dtype(points[0]), flat, product(shape))
     counts = c.reshape(counts, shape)
     return (_dense(counts, edges) if density else counts), edges
 

@@ -14,14 +14,13 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import beside, known, shape_of, value
 from rune.numpy.joining import stack
 from rune.ops import conventions as c
 from rune.ops import ordering as o
-from rune.ops.family import size_value
+from rune.ops.family import require_positions, size_value
 from rune.ops.promote import as_type, broadcast_to
 from rune.typing import ArrayLike
 
@@ -30,16 +29,15 @@ def _mask(name: str, x: ArrayLike) -> Array:
     return c.astype(value(name, x), dtypes.bool_)
 
 
-def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Value | None = None) -> Array:
-    """The positions of a flat mask's true elements; `fill` (out of bounds for None) past the last.
+def flat_positions(name: str, mask: ArrayLike, size: Size | None) -> Array:
+    """The positions of a flat mask's true elements; one out of bounds past the last.
 
     Errors: TracerArrayConversionError for a traced mask without `size`.
     """
     if size is None:
         return _known_positions(name, mask)[0]
     (count,) = shape_of(name, (size,))
-    if fill is None:
-        fill = size_value(type_of(mask).shape[0], dtypes.i32)
+    fill = size_value(type_of(mask).shape[0], dtypes.i32)
     return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())
 
 
@@ -50,7 +48,7 @@ def _known_positions(name: str, mask: ArrayLike) -> list[Array]:
             index dtype.
     """
     for size in type_of(mask).shape:
-        o.require_index_room(name, size)
+        require_positions(name, size, o.index_dtype())
     by_axis = np.nonzero(known(name, mask, "size"))
     return [value(name, places.astype(o.index_dtype())) for places in by_axis]
 

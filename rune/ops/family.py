@@ -446,3 +446,9 @@ def require_room(name: str, number: Size, dtype: np.dtype, hint: str | None = No
     """Errors: DimensionError for a position or size that integers of `dtype` cannot hold."""
     if isinstance(number, int) and dtype in dtypes.INTEGER and not holds(dtype, number):
         raise DimensionError(f"{name}: cannot count to {number} in {dtypes.short(dtype)}", hint=hint)
+
+
+def require_positions(name: str, size: Size, dtype: np.dtype) -> None:
+    """Errors: DimensionError if positions among so many elements do not fit `dtype`."""
+    hint = "positions have 64 bits under rune.enable_x64()" if dtype == dtypes.i32 else None
+    require_room(name, size - 1, dtype, hint=hint)

@@ -18,7 +18,7 @@ from rune.errors import ShapeError
 from rune.ops.arithmetic import add, cast, lt, select, sub
 from rune.ops.conventions import normalised_axis, reshape, same_dtype
 from rune.ops.creation import iota
-from rune.ops.family import count_dtype, require_room, size_value
+from rune.ops.family import count_dtype, size_value
 from rune.ops.movement import move_axis, reverse
 from rune.ops.promote import broadcast_to, operand
 from rune.ops.reduction import cumsum
@@ -38,13 +38,6 @@ def index_dtype() -> np.dtype:
 def place_dtype(size: Size) -> np.dtype:
     """The dtype of positions among this many elements, whatever x64 is: i32 if it can hold them."""
     return dtypes.i32 if dims.at_most(size, 2**31 - 1) is not False else index_dtype()
-
-
-def require_index_room(name: str, size: Size) -> None:
-    """Errors: DimensionError if positions among so many elements do not fit the index dtype."""
-    dtype = index_dtype()
-    hint = "positions have 64 bits under rune.enable_x64()" if dtype == dtypes.i32 else None
-    require_room(name, size - 1, dtype, hint=hint)
 
 
 def running_count(mask: Operand) -> Array:

@@ -48,7 +48,7 @@ from rune.ops.family import (
     reduce_sum,
     reduced_type,
     require,
-    require_room,
+    require_positions,
     reshape,
     wide,
 )
@@ -165,8 +165,7 @@ def _arg_type(x: ArrayType, *, axis: int, dtype: np.dtype) -> ArrayType:
     if 0 <= axis < x.ndim and x.shape[axis] == 0:
         raise ShapeError(f"argmax: cannot reduce {x} over axis {axis} (no elements)")
     type = reduced_type("argmax", x, (axis,)).with_dtype(dtype)
-    hint = "positions have 64 bits under rune.enable_x64()" if dtype == dtypes.i32 else None
-    require_room("argmax", x.shape[axis] - 1, dtype, hint=hint)
+    require_positions("argmax", x.shape[axis], dtype)
     return type
 
 

@@ -124,6 +124,20 @@ def test_running_sums_are_those_of_wider_numbers(size: int, dtype: str):
             assert (np.abs(np.asarray(way(x)) - expected) <= bound).all()
 
 
+@pytest.mark.parametrize("device", [d.name for d in rune.devices() if d.target.backend not in ("reference", "null")])
+@pytest.mark.parametrize(("axis", "reverse"), [(0, False), (1, True)])
+def test_running_sums_of_many_rows_are_right_on_every_device(axis: int, reverse: bool, device: str):
+    # So many rows that no device cuts them: each is the loop of a thread, in blocks.
+    x = np.random.default_rng(0).random((1027, 2111) if axis == 0 else (2111, 1027), np.float32)
+    forward = np.flip(x, axis) if reverse else x
+    expected = np.cumsum(forward, axis, np.float64)
+
+    sums, doubled = rune.jit(lambda x: (y := lax.cumsum(x, axis, reverse), y * 2), device=device)(x)
+
+    np.testing.assert_allclose(np.flip(sums, axis) if reverse else sums, expected, rtol=3e-6)
+    np.testing.assert_array_equal(doubled, 2 * np.asarray(sums))
+
+
 EQUAL: dict[str, tuple[tuple[int, ...], Any]] = {
     "rows": ((8, 700_001), 1),
     "rows of odd length": ((3, 131_073), 1),

@@ -146,14 +146,14 @@ class Block:
 
 
 class Recallable(Protocol):
-    """One who refers to blocks that are not in use (stock.py)."""
+    """Something that refers to unused blocks (stock.py)."""
 
     def unused_bytes(self) -> int:
         """The bytes of blocks to which nobody else refers."""
         ...
 
     def recall(self) -> None:
-        """Refer to no block any more."""
+        """Drop all references to blocks."""
         ...
 
 

@@ -54,7 +54,7 @@ class Stock:
         return unused * self._request.room
 
     def recall(self) -> None:
-        """Refer to no block any more: those that are not in use die. Under the pool's lock."""
+        """Drop all references to blocks: the unused ones die. Under the pool's lock."""
         self._blocks = []
 
 

@@ -87,7 +87,7 @@ class Work:
     def _ask(self) -> None:
         if not self._pending or not _is_over(self._pending[0]):
             return
-        # They end in order, so the first that has not is found by halving; usually there is none.
+        # They end in order, so the first pending one is found by halving; usually all have ended.
         end, others = 1, len(self._pending)
         if _is_over(self._pending[-1]):
             end = others

@@ -134,4 +134,4 @@ def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
     return For(block, blocks, Kind.SERIAL, body)
 
 
-PASS = Pass("sum-in-blocks", "sum up open loops block by block", sum_in_blocks)
+PASS = Pass("sum-in-blocks", "sum up long loops block by block", sum_in_blocks)

@@ -147,7 +147,7 @@ def _consts(form: LoopParams) -> Sequence[Var]:
 
 
 def _operation(equation: Equation) -> int:
-    """The cost of one element, in vectorised additions; COSTLY for what is more than arithmetic."""
+    """The cost of one element, in vectorised additions; COSTLY for anything beyond arithmetic."""
     match equation.primitive.lower:
         case Scalar(op=op):
             return cost.operation(op)

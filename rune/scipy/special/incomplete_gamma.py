@@ -193,7 +193,7 @@ def _log_residual(a: Array, p: Array, q: Array) -> Function:
         residual = rnp.where(is_low, rnp.log(low / p), rnp.log(q / high))
         slope = power / rnp.where(is_low, low, high)
         # Halley's step is Newton's with the slope halfway; a - x ∓ slope is the change of the
-        # slope. Far from the root that is no estimate, and would make steps endlessly short.
+        # slope. Far from the root it misleads, and steps would become endlessly short.
         change = a - x - rnp.where(is_low, slope, -slope)
         return residual, rnp.clip(slope - 0.5 * residual * change, 0.5 * slope, 2.0 * slope)
 

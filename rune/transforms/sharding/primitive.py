@@ -130,8 +130,9 @@ class _Layouts(NamedTuple):
 def _spec_of(arg: Value, spec: PartitionSpec, region: Region) -> PartitionSpec:
     """How an operand is split: by the spec of a body over all axes, else as the array is now."""
     devices = arg.place.device if type(arg) is Array and not region.is_whole else None
-    is_there = isinstance(devices, Spread) and devices.sharding.mesh == region.mesh
-    return devices.sharding.spec if is_there else spec  # type: ignore[union-attr]
+    if isinstance(devices, Spread) and devices.sharding.mesh == region.mesh:
+        return devices.sharding.spec
+    return spec
 
 
 @per_program
