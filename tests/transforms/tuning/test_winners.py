@@ -134,7 +134,10 @@ for moment in random.Random(0).choices([0.0, 0.0005, 0.001, 0.003, 0.01], k=30):
     winners.forget()
     for kernel, text in zip(kernels, texts):
         assert winners.load(kernel, CPU) in (None, text)
-print(sum(winners.load(kernel, CPU) is not None for kernel in kernels))
+for kernel, text in zip(kernels, texts):  # nothing that was killed is in the way
+    winners.store(kernel, CPU, text)
+winners.forget()
+print([winners.load(kernel, CPU) for kernel in kernels] == texts)
 """
 
 
@@ -143,6 +146,6 @@ def test_processes_that_are_killed_while_they_write_leave_winners_or_misses(fold
     command = [sys.executable, "-c", KILLED, str(folder.parent)]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert (process.returncode, process.stdout) == (0, "4\n"), process.stderr
+    assert (process.returncode, process.stdout) == (0, "True\n"), process.stderr
     store(kernel_of(), CPU, WINNER)
     assert in_another_process(kernel_of()) == WINNER
