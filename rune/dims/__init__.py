@@ -10,8 +10,8 @@ Comparisons have three values: `less`, `at_most`, `equal` and `divides` return T
 that holds for all values of the symbols, else None. The operators `<`, `<=`, … raise
 UndecidedComparison instead of None, and `==` compares structure.
 
-factors.py: the interned parts. algebra.py: sums, division, bounds. messages.py: error messages.
-guards.py: what `==` could not decide. Here: the public names.
+factors.py: sizes and their interned parts. algebra.py: sums, division, bounds. messages.py: error
+messages. guards.py: what `==` could not decide. Here: the public names.
 """
 
 from __future__ import annotations
@@ -23,8 +23,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
-from rune.dims.algebra import Dim, Size, at_most, interval, less, of_factor, of_terms, rewrite, sides
-from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, factors_of, memo, symbols, symbols_of, terms_of
+from rune.dims.algebra import at_most, interval, less, of_factor, of_terms, rewrite, sides
+from rune.dims.factors import (
+    Dim,
+    Factor,
+    FloorDiv,
+    Mod,
+    Size,
+    Symbol,
+    Term,
+    factors_of,
+    memo,
+    symbols,
+    symbols_of,
+    terms_of,
+)
 from rune.dims.messages import UndecidedComparison, as_symbol, ranges, undecided
 from rune.errors import DimensionError
 

@@ -19,12 +19,13 @@ from functools import reduce
 from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
-from rune.dims import corners, guards, quotients
+from rune.dims import corners, quotients
 from rune.dims.factors import (
+    Dim,
     Factor,
     FloorDiv,
-    Interned,
     Mod,
+    Size,
     Symbol,
     Term,
     collected,
@@ -34,12 +35,12 @@ from rune.dims.factors import (
     join,
     memo,
     nesting,
+    no_number,
     symbols,
     symbols_of,
-    term_text,
     terms_of,
 )
-from rune.dims.messages import no_number, no_value, undecided
+from rune.dims.messages import no_value, undecided
 from rune.errors import DimensionError
 from rune.records import dataclass
 
@@ -70,13 +71,11 @@ def _ordered(sign: str, decide: Callable[[Any, Any], bool | None]) -> Callable[[
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Dim(Interned, guards.Guarded):
-    """A canonical polynomial with integer coefficients that is not constant.
+class Polynomial(Dim):
+    """The arithmetic of dimensions.
 
     `==` compares structure; `<`, `<=`, `>` and `>=` return a bool or raise UndecidedComparison.
     """
-
-    terms: tuple[Term, ...]
 
     __array_ufunc__ = None  # makes NumPy scalars defer to the methods below
 
@@ -84,21 +83,16 @@ class Dim(Interned, guards.Guarded):
     __mul__ = __rmul__ = _binary(lambda a, b: multiply(a, b))
     __sub__ = _binary(lambda a, b: add(a, multiply(b, -1)))
     __rsub__ = _binary(lambda a, b: add(a, multiply(b, -1)), swap=True)
-    __truediv__ = __rtruediv__ = no_number
     __floordiv__ = _binary(lambda a, b: floordiv(a, b))
     __rfloordiv__ = _binary(lambda a, b: floordiv(a, b), swap=True)
     __mod__ = _binary(lambda a, b: mod(a, b))
     __rmod__ = _binary(lambda a, b: mod(a, b), swap=True)
     __divmod__ = _binary(lambda a, b: (floordiv(a, b), mod(a, b)))
     __pow__ = _binary(lambda a, b: power(a, b))
-    __rpow__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = no_number
     __lt__ = _ordered("<", lambda a, b: less(a, b))
     __le__ = _ordered("<=", lambda a, b: at_most(a, b))
     __gt__ = _ordered(">", lambda a, b: less(b, a))
     __ge__ = _ordered(">=", lambda a, b: at_most(b, a))
-
-    def __neg__(self) -> Size:
-        return multiply(self, -1)
 
     def __bool__(self) -> bool:
         raise no_value(self, "truth value")
@@ -111,15 +105,6 @@ class Dim(Interned, guards.Guarded):
 
     def __index__(self) -> int:
         raise no_value(self, "index")
-
-    def __str__(self) -> str:
-        first, *others = (term_text(term) for term in self.terms)
-        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in others)
-
-    __repr__ = __str__
-
-
-Size = int | Dim
 
 
 def sides(a: Size, sign: str, b: Size) -> tuple[Size, str, Size]:
@@ -135,7 +120,7 @@ def sides(a: Size, sign: str, b: Size) -> tuple[Size, str, Size]:
 @memo
 def of_factor(factor: Factor) -> Dim:
     """The polynomial that is just this factor."""
-    return Dim((Term(1, (factor,)),))
+    return Polynomial((Term(1, (factor,)),))
 
 
 def of_terms(terms: Iterable[Term]) -> Size:
@@ -145,7 +130,7 @@ def of_terms(terms: Iterable[Term]) -> Size:
         canonical = quotients.shortened(canonical, _quotient_of)
     if not canonical or (len(canonical) == 1 and not canonical[0].factors):
         return canonical[0].coefficient if canonical else 0
-    result = Dim(tuple(canonical))
+    result = Polynomial(tuple(canonical))
     return _recombine(result) if any(type(f) is Mod for t in canonical for f in t[1]) else result
 
 
@@ -184,7 +169,7 @@ def _recombine(x: Dim) -> Size:
                 for partner in other.factors:
                     replacement = _joined_remainder(factor, partner, quotient)
                     if replacement is not None and _cofactor(other, partner) == multiple:
-                        return x - Dim((term,)) - Dim((other,)) + cofactor * replacement
+                        return x - Polynomial((term,)) - Polynomial((other,)) + cofactor * replacement
     return x
 
 
@@ -345,7 +330,7 @@ def _remainder(x: Size, d: Size) -> Size:
                 # (c*(y % m) + r) % d = (c*y + r) % d  when d divides c*m
                 cofactor = _cofactor(term, inner)
                 if long_division(cofactor * inner.denominator, d)[1] == 0:
-                    return (x - Dim((term,)) + cofactor * inner.numerator) % d
+                    return (x - Polynomial((term,)) + cofactor * inner.numerator) % d
     return of_factor(Mod(x, d))
 
 
@@ -405,7 +390,7 @@ def _relax_remainder(x: Dim) -> tuple[Size, int] | None:
                 sign = _sign(cofactor)
                 if sign:
                     end = factor.denominator - 1 if sign > 0 else 0
-                    return x - Dim((term,)) + cofactor * end, 1
+                    return x - Polynomial((term,)) + cofactor * end, 1
     return None
 
 
@@ -430,7 +415,7 @@ def _relax_quotient(x: Dim) -> tuple[Size, int] | None:
             sign = _sign(c)
             if remainder == 0 and sign:
                 end = factor.numerator - (0 if sign > 0 else d - 1)
-                return by * (x - Dim((term,))) + c * end, by
+                return by * (x - Polynomial((term,))) + c * end, by
     return None
 
 

@@ -13,14 +13,14 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import field, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+from numbers import Number
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from rune import locks
+from rune.dims.guards import Guarded
+from rune.errors import ArgumentError
 from rune.records import dataclass
-
-if TYPE_CHECKING:
-    from rune.dims.algebra import Size
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -139,6 +139,54 @@ class Term(NamedTuple):
 
     coefficient: int
     factors: tuple[Factor, ...]
+
+
+def no_number(size: object, other: object) -> Any:
+    """The result of an operator with a non-integer operand. Errors: ArgumentError for a number."""
+    if not isinstance(other, Number):
+        return NotImplemented  # lets the operand's own operator run, as an array's
+    message = f"dimension: cannot compute with {size} and {other} (sizes are whole numbers)"
+    raise ArgumentError(message, hint="divide by //, or use rune.numpy.asarray(size) as a value")
+
+
+def _sized(a: Dim, b: object) -> Size:
+    raise NotImplementedError
+
+
+def _valued(a: Dim) -> int:
+    raise NotImplementedError
+
+
+def _decided(a: Dim, b: object) -> bool:
+    raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Dim(Interned, Guarded):
+    """A canonical polynomial with integer coefficients that is not constant.
+
+    Its terms and text are here, since factors contain sizes; algebra.py defines the operators.
+    """
+
+    terms: tuple[Term, ...]
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __pow__ = _sized
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _sized
+    __lt__ = __le__ = __gt__ = __ge__ = _decided
+    __truediv__ = __rtruediv__ = __rpow__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = no_number
+    __int__ = __index__ = _valued
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __str__(self) -> str:
+        first, *others = (term_text(term) for term in self.terms)
+        return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in others)
+
+    __repr__ = __str__
+
+
+Size = int | Dim
 
 
 def terms_of(x: Size) -> tuple[Term, ...]:

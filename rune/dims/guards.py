@@ -14,18 +14,15 @@ import sys
 from collections.abc import Callable, Sequence
 from numbers import Number
 from types import CodeType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rune.context import innermost, put
 from rune.errors import DimensionError, in_copied_context
 
-if TYPE_CHECKING:
-    from rune.dims.algebra import Dim
-
 R = TypeVar("R")
 
 
-class Questions(list[tuple["Dim", Any]]):
+class Questions(list[tuple[object, Any]]):
     """Pairs of a size and a value from which `==` told it apart."""
 
 
@@ -65,13 +62,13 @@ def _watch(function: Callable[..., R], args: Sequence[object]) -> tuple[R, Quest
 
 
 # Default arguments outlive the module's globals, which Python clears at interpreter exit.
-def _equal(self: Dim, other: object, _watchers: list[Questions] = watchers) -> bool:
+def _equal(self: Guarded, other: object, _watchers: list[Questions] = watchers) -> bool:
     if _watchers:
         _ask_equal(self, other)
     return self is other or NotImplemented
 
 
-def _hash(self: Dim, _watchers: list[Questions] = watchers, _hash: Callable[..., int] = object.__hash__) -> int:
+def _hash(self: Guarded, _watchers: list[Questions] = watchers, _hash: Callable[..., int] = object.__hash__) -> int:
     if _watchers:
         _ask_hash(self)
     return _hash(self)
@@ -80,14 +77,14 @@ def _hash(self: Dim, _watchers: list[Questions] = watchers, _hash: Callable[...,
 _ASKING = {"__eq__": _equal, "__hash__": _hash}
 
 
-def _ask_equal(size: Dim, other: object) -> None:
+def _ask_equal(size: Guarded, other: object) -> None:
     questions = innermost(Questions)
     if questions is not None and size is not other and _is_from_outside():
         if isinstance(other, Number) or type(other) is type(size):
             questions.append((size, other))
 
 
-def _ask_hash(size: Dim) -> None:
+def _ask_hash(size: Guarded) -> None:
     """Errors: DimensionError if code outside the package hashes it."""
     if innermost(Questions) is not None and _is_from_outside():
         raise DimensionError(

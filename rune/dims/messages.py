@@ -5,14 +5,10 @@ Such an error names both sizes, their ranges, and how to declare what would deci
 
 from __future__ import annotations
 
-from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rune.dims.factors import Symbol, symbols, terms_of
-from rune.errors import ArgumentError, DimensionError
-
-if TYPE_CHECKING:
-    from rune.dims.algebra import Size
+from rune.dims.factors import Size, Symbol, symbols, terms_of
+from rune.errors import DimensionError
 
 
 def ranges(*sizes: Size) -> str:
@@ -77,14 +73,6 @@ _INSTEAD = {
     "float": "use rune.numpy.asarray(n) as a value",
     "index": "loop with rune.scan or rune.fori_loop, and make arrays with rune.numpy",
 }
-
-
-def no_number(size: object, other: object) -> Any:
-    """The result of an operator with a non-integer operand. Errors: ArgumentError for a number."""
-    if not isinstance(other, Number):
-        return NotImplemented  # lets the operand's own operator run, as an array's
-    message = f"dimension: cannot compute with {size} and {other} (sizes are whole numbers)"
-    raise ArgumentError(message, hint="divide by //, or use rune.numpy.asarray(size) as a value")
 
 
 def as_symbol(x: Size) -> Symbol | None:

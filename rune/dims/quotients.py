@@ -13,12 +13,9 @@ Source: Hermite's identity; Graham, Knuth, Patashnik, "Concrete Mathematics", (3
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from rune.dims.factors import Factor, FloorDiv, Term, collected, divide_term, join, nesting, symbols_of, terms_of
-
-if TYPE_CHECKING:
-    from rune.dims.algebra import Size
+from rune.dims.factors import Factor, FloorDiv, Size, Term, collected, divide_term, join, nesting, symbols_of, terms_of
 
 Divide = Callable[[Iterable[Term], int], Iterable[Term]]
 

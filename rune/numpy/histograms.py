@@ -23,7 +23,7 @@ from rune.numpy.reductions import diff
 from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops import statistics as st
-from rune.ops.family import count_dtype, fit, size_value, wide
+from rune.ops.family import fit, position_dtype, size_value, wide
 from rune.ops.index_values import signed
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, constant
@@ -53,7 +53,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         raise ShapeError(f"digitize: cannot use {type_of(edges)} as bins (one axis required)")
     side, count = "left" if right else "right", type_of(edges).shape[0]
     if count == 0:
-        return fit(value("digitize", np.zeros((), o.place_dtype(0))), type_of(points).shape)
+        return fit(value("digitize", np.int32(0)), type_of(points).shape)
     ascends = edges[-1] >= edges[0]
     number = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), points, side)
     # With descending edges, the search runs in reversed order and counts the edges not reached.
@@ -227,7 +227,7 @@ def _counts(name: str, weights: ArrayLike | None, dtype: np.dtype, places: Array
     if weights is not None:
         return _summed(c.reshape(_weights(name, weights, shape, dtype), -1), places, count)
     # Counted in integers: a count of ones in f32 stops at 2**24.
-    ones = as_array(1, count_dtype(product(shape)))
+    ones = as_array(1, position_dtype(product(shape)))
     return ops.cast(_summed(fit(ones, type_of(places).shape), places, count), dtype)
 
 

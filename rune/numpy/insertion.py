@@ -35,7 +35,7 @@ from rune.numpy.joining import concatenate
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import ordering as o
-from rune.ops.family import count_dtype, size_value
+from rune.ops.family import position_dtype, size_value
 from rune.ops.index_values import modulo, signed
 from rune.ops.movement import move_axis, part
 from rune.ops.operators import Operators
@@ -98,7 +98,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
     if len(deleted_places) > SLICES:
         mask = np.ones(size, np.bool_)
         mask[deleted_places] = False
-        return take(x, np.flatnonzero(mask).astype(count_dtype(size)), at)
+        return take(x, np.flatnonzero(mask).astype(position_dtype(size)), at)
     bounds = [-1, *deleted_places.tolist(), size]
     parts = [part(x, at, a + 1, b) for a, b in pairwise(bounds) if b > a + 1]
     return ops.concatenate(*parts, axis=at) if parts else part(x, at, 0, 0)
@@ -132,7 +132,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         return ops.concatenate(sides[0], c.astype(new, type_of(x).dtype), sides[1], axis=at)
     # Old slice i comes after all new slices whose position is i or less.
     order = np.argsort(np.concatenate([places, np.arange(size)]), kind="stable")
-    order = order.astype(count_dtype(len(order)))
+    order = order.astype(position_dtype(len(order)))
     return take(concatenate([new, x], at), order, at) if len(order) else x.copy()
 
 
@@ -353,7 +353,7 @@ def compress(
     truth = c.astype(mask, dtypes.bool_)
     if size is None:
         places = np.flatnonzero(known("compress", truth, "size"))
-        return take(x, places.astype(count_dtype(type_of(truth).shape[0])), at)
+        return take(x, places.astype(position_dtype(type_of(truth).shape[0])), at)
     return _of_size(x, truth, at, size, fill_value)
 
 

@@ -20,7 +20,7 @@ from rune.numpy.arguments import beside, known, shape_of, value
 from rune.numpy.joining import stack
 from rune.ops import conventions as c
 from rune.ops import ordering as o
-from rune.ops.family import require_positions, size_value
+from rune.ops.family import index_dtype, require_positions, size_value
 from rune.ops.promote import as_type, broadcast_to
 from rune.typing import ArrayLike
 
@@ -38,7 +38,7 @@ def flat_positions(name: str, mask: ArrayLike, size: Size | None) -> Array:
         return _known_positions(name, mask)[0]
     (count,) = shape_of(name, (size,))
     fill = size_value(type_of(mask).shape[0], dtypes.i32)
-    return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())
+    return ops.cast(o.true_positions(mask, count, fill), index_dtype())
 
 
 def _known_positions(name: str, mask: ArrayLike) -> list[Array]:
@@ -48,9 +48,9 @@ def _known_positions(name: str, mask: ArrayLike) -> list[Array]:
             index dtype.
     """
     for size in type_of(mask).shape:
-        require_positions(name, size, o.index_dtype())
+        require_positions(name, size, index_dtype())
     by_axis = np.nonzero(known(name, mask, "size"))
-    return [value(name, places.astype(o.index_dtype())) for places in by_axis]
+    return [value(name, places.astype(index_dtype())) for places in by_axis]
 
 
 def nonzero(a: ArrayLike, *, size: Size | None = None, fill_value: object = None) -> tuple[Array, ...]:

@@ -22,9 +22,8 @@ from rune.ops import conventions as c
 from rune.ops import extrema
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
-from rune.ops.family import require_positions
+from rune.ops.family import index_dtype, require_positions
 from rune.ops.movement import part
-from rune.ops.ordering import index_dtype
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, unrounded
 from rune.ops.scalars import order_limits
 from rune.transforms.compile.tiers import tiered
@@ -331,7 +330,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     truth = c.astype(value("count_nonzero", a), dtypes.bool_)
     axes = c.normalised_axes("count_nonzero", axis, type_of(truth))
     require_positions("count_nonzero", product(type_of(truth).shape[i] for i in axes), index_dtype())
-    return st.sum(truth, axis, dtypes.canonical(dtypes.i64), keepdims)
+    return st.sum(truth, axis, index_dtype(), keepdims)
 
 
 # --- running ----------------------------------------------------------------------------------

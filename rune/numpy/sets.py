@@ -25,8 +25,7 @@ from rune.numpy.indexing import take
 from rune.numpy.joining import concatenate
 from rune.numpy.positions import flat_positions
 from rune.ops import conventions as c
-from rune.ops import ordering as o
-from rune.ops.family import fit, size_value
+from rune.ops.family import fit, index_dtype, size_value
 from rune.ops.movement import move_axis
 from rune.ops.promote import constant
 from rune.ops.sorting import positions_like
@@ -219,7 +218,7 @@ def unique(
     results = [_values(rows, positions, starts, size, fill_value, axis)]
     if return_index:
         index = _or_first(_chosen(positions, starts, size, None), starts, None)
-        results.append(ops.cast(index, o.index_dtype()))
+        results.append(ops.cast(index, index_dtype()))
     if return_inverse:
         results.append(ops.reshape(_numbers(starts, positions), shape=shape))
     if return_counts:
@@ -259,7 +258,7 @@ def _numbers(starts: ArrayLike, positions: ArrayLike) -> Array:
     number = ops.cumsum(ops.cast(starts, dtypes.i32), axis=0, reverse=False)
     number = ops.sub(number, constant(1, number))
     _, back = ops.sort(positions, number, num_keys=1)
-    return ops.cast(back, o.index_dtype())
+    return ops.cast(back, index_dtype())
 
 
 def _counts(starts: ArrayLike, size: Size | None) -> Array:
@@ -440,7 +439,7 @@ def intersect1d(
         count = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
         outside = fit(size_value(type_of(y).shape[0], dtypes.i32), type_of(second).shape)
         second = ops.select(ops.lt(positions_like(second), count), second, outside)
-    return common, *(ops.cast(i, o.index_dtype()) for i in (first, second))
+    return common, *(ops.cast(i, index_dtype()) for i in (first, second))
 
 
 def setdiff1d(

@@ -17,6 +17,7 @@ from rune.numpy.arguments import refuse, static_ints, together, value, values
 from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops.complex_numbers import WHOLE
+from rune.ops.family import index_dtype, position_dtype
 from rune.ops.sorting import positions_like
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
@@ -136,7 +137,7 @@ def argpartition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     Array([1, 2, 0], i32[3], cpu:0)
     """
     order = o.argsort(_checked_kth("argpartition", a, kth, axis), axis)
-    return ops.cast(order, o.place_dtype(order.size))
+    return ops.cast(order, dtypes.canonical(position_dtype(order.size)))
 
 
 @tiered
@@ -156,11 +157,11 @@ def lexsort(keys: object, axis: int = -1) -> Array:
         shapes = ", ".join(str(type_of(k)) for k in columns)
         raise ShapeError(f"lexsort: cannot sort by {shapes} (shapes differ)")
     if not type_of(columns[0]).shape:
-        return value("lexsort", np.zeros((), o.index_dtype()))
+        return value("lexsort", np.zeros((), index_dtype()))
     rows = [o.along_last("lexsort", k, axis)[0] for k in reversed(columns)]
     at = c.normalised_axis("lexsort", axis, type_of(columns[0]))
     positions = ops.sort(*rows, positions_like(rows[0]), num_keys=len(rows))[-1]
-    return ops.cast(o.back(positions, at), o.index_dtype())
+    return ops.cast(o.back(positions, at), index_dtype())
 
 
 @tiered

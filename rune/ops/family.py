@@ -437,9 +437,17 @@ def size_value(count: Size, dtype: np.dtype) -> Value:
     return size_of_axis(size=count, dtype=dtype)
 
 
-def count_dtype(size: Size) -> np.dtype:
-    """The dtype that counts so many elements, whatever x64 is: i32 if it can hold them, or i64."""
-    return dtypes.i64 if at_most(size, 2**31 - 1) is False else dtypes.i32
+def position_dtype(*sizes: Size) -> np.dtype:
+    """The dtype that holds positions on axes of these sizes, and the sizes, whatever x64 is.
+
+    i32, or i64 if a size is certainly beyond it. `dtypes.canonical` of it is that of a result.
+    """
+    return dtypes.i64 if any(at_most(size, 2**31 - 1) is False for size in sizes) else dtypes.i32
+
+
+def index_dtype() -> np.dtype:
+    """The dtype of positions that functions return: i32, or i64 under `enable_x64`."""
+    return dtypes.canonical(dtypes.i64)
 
 
 def require_room(name: str, number: Size, dtype: np.dtype, hint: str | None = None) -> None:

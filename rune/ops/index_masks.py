@@ -15,7 +15,7 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import AxisError, NonConcreteBooleanIndexError
-from rune.ops.family import count_dtype, reshape
+from rune.ops.family import position_dtype, reshape
 from rune.ops.sized_slices import Slice
 
 
@@ -76,7 +76,7 @@ def mask_positions(x: Operand, mask: object, axis: int) -> list[Value]:
     if any(n not in (0, size) for n, size in zip(mask_type.shape, sizes, strict=True)):
         raise AxisError(f"index: cannot index {type_of(x)} with a mask {mask_type} (axis {axis}: shapes differ)")
     positions = np.nonzero(np.asarray(mask))
-    return [i.astype(count_dtype(size)) for i, size in zip(positions, sizes, strict=True)]
+    return [i.astype(position_dtype(size)) for i, size in zip(positions, sizes, strict=True)]
 
 
 def traced_mask(x: Operand, mask: Value) -> NonConcreteBooleanIndexError:

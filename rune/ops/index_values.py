@@ -13,7 +13,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.values import Value
 from rune.dims import Size, bounds
 from rune.ops.arithmetic import add, cast, lt, min, rem, select, zero_like
-from rune.ops.family import size_value
+from rune.ops.family import position_dtype, size_value
 from rune.ops.scalars import int_bounds
 
 _MOST = int_bounds(dtypes.i32)[1]
@@ -39,11 +39,6 @@ def _is_short(size: Size) -> bool:
     """Whether i32 holds every position and the one after the last."""
     most = bounds(size)[1]
     return most is not None and most <= _MOST
-
-
-def position_dtype(*sizes: Size) -> np.dtype:
-    """i32, or i64 if a size is a number that i32 cannot hold."""
-    return dtypes.i64 if any(isinstance(n, int) and n > _MOST for n in sizes) else dtypes.i32
 
 
 def clipped(positions: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rune import dims, dtypes
+from rune import dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
@@ -18,7 +16,7 @@ from rune.errors import ShapeError
 from rune.ops.arithmetic import add, cast, lt, select, sub
 from rune.ops.conventions import normalised_axis, reshape, same_dtype
 from rune.ops.creation import iota
-from rune.ops.family import count_dtype, size_value
+from rune.ops.family import index_dtype, position_dtype, size_value
 from rune.ops.movement import move_axis, reverse
 from rune.ops.promote import broadcast_to, operand
 from rune.ops.reduction import cumsum
@@ -30,19 +28,9 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 
-def index_dtype() -> np.dtype:
-    """The dtype of positions: i32, or i64 under `enable_x64`."""
-    return dtypes.canonical(dtypes.i64)
-
-
-def place_dtype(size: Size) -> np.dtype:
-    """The dtype of positions among this many elements, whatever x64 is: i32 if it can hold them."""
-    return dtypes.i32 if dims.at_most(size, 2**31 - 1) is not False else index_dtype()
-
-
 def running_count(mask: Operand) -> Array:
     """The number of true elements of a flat mask up to each: i32, or i64 beyond its range."""
-    dtype = count_dtype(type_of(mask).shape[0])
+    dtype = position_dtype(type_of(mask).shape[0])
     return cumsum(cast(mask, dtype), axis=0, reverse=False)
 
 
@@ -93,7 +81,7 @@ def searchsorted(x: Operand, values: Value, side: str = "left", sorter: Value | 
         x = take_last(x, operand("searchsorted", sorter))
     shape = type_of(values).shape
     positions = search_sorted(x, reshape(values, -1), side=side)
-    return cast(reshape(positions, shape), place_dtype(type_of(x).shape[0]))
+    return cast(reshape(positions, shape), dtypes.canonical(position_dtype(type_of(x).shape[0])))
 
 
 def _require_row(name: str, type: ArrayType) -> None:

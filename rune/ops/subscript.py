@@ -28,10 +28,10 @@ from rune.core.values import Operand, Value
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
 from rune.errors import AxisError, DimensionError, DtypeError, TracerIntegerConversionError
 from rune.ops.arithmetic import cast
-from rune.ops.family import reshape, size_value
+from rune.ops.family import position_dtype, reshape, size_value
 from rune.ops.index_dims import IndexDims
 from rune.ops.index_masks import axes_taken, is_advanced, is_mask, is_scalar_mask, mask_positions, opened
-from rune.ops.index_values import from_end, modulo, position_dtype, signed
+from rune.ops.index_values import from_end, modulo, signed
 from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, reverse, slice_
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded

@@ -19,10 +19,10 @@ from rune.core.types import Shape
 from rune.core.values import Operand, V, Value
 from rune.dims import Dim, Size, product
 from rune.ops.arithmetic import convert, select, zero_like
-from rune.ops.family import fit, reshape, size_value
+from rune.ops.family import fit, position_dtype, reshape, size_value
 from rune.ops.index_dims import result_shape
 from rune.ops.index_masks import is_advanced
-from rune.ops.index_values import clipped, position_dtype
+from rune.ops.index_values import clipped
 from rune.ops.movement import pad, reverse
 from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.ops.subscript import Entries, Range, basic_shape, index_vectors, ranges, raw_entries, sliced, with_new_axes

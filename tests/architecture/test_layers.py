@@ -3,7 +3,7 @@
 Imports point down only. Every file belongs to a room, so a new room must be given its place here.
 Imports of the package inside functions and look-ups in `sys.modules` are forbidden, because they
 would hide a cycle. Drivers are imported only in the backends, on first use. Not even types form a
-cycle, except for four groups that are listed, none of them in the backends.
+cycle, except for two groups that are listed, none of them in the backends.
 """
 
 from __future__ import annotations
@@ -77,14 +77,12 @@ LOOKED_UP = {
     "rune/frames.py",
     "rune/tracebacks.py",
 }
-# Rooms whose modules name each other's types in a cycle: a size and its factors; a program, the
-# primitives that it applies and the interpreters that apply them; operations and the arrays that
-# they take; an interpreter and the rules of its loops. There are no others.
+# Rooms whose modules name each other's types in a cycle: a program, the primitives that it applies
+# and the interpreters that apply them; operations and the arrays that they take. There are no
+# others.
 CIRCLES_OF_TYPES = (
-    {"rune.dims"},
     {"rune.core"},
     {"rune.ops", "rune.array", "rune.typing", "rune.sharding", "rune.tree", "rune.tree_files"},
-    {"rune.transforms"},
 )
 # JAX's modules, which are loaded by the names that they have in JAX.
 STAND_INS = {"jax", "jaxlib"}

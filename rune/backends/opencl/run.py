@@ -329,7 +329,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
 
 
 def has_ended(event: Event | None) -> Callable[[], bool]:
-    """A function that says whether the commands up to an event have ended; None: there are none."""
+    """A function that says whether the commands up to an event, if there is one, have ended."""
     return lambda: event is None or event.command_execution_status <= 0  # negative: an error
 
 

@@ -397,7 +397,7 @@ def _divisions(root: Root) -> list[list[tuple[Size, Size]]]:
 
 
 def _few_ranges(cuts: Iterable[Size], size: Size, most: int) -> list[tuple[Size, Size]]:
-    """At most so many ranges between cuts. Within joined ones each element decides its piece.
+    """At most `most` ranges between cuts; within a joined one each element finds its own piece.
 
     >>> _few_ranges([1, 2, 4, 8, 16], 32, most=3)
     [(0, 8), (8, 8), (16, 16)]

@@ -21,10 +21,10 @@ from heapq import heapify, heappop, heappush
 
 from rune import dims, dtypes
 from rune.core.lower import Contraction, Convert, Reduction, Scalar, View
-from rune.core.program import Equation, Program, Var
+from rune.core.program import Atom, Equation, Program, Var
 from rune.dims import is_static
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.tracing import Definitions, generic
+from rune.lowering.kernelize.tracing import Definitions, generic, upstream
 from rune.lowering.kernelize.views import resolve
 from rune.ops.contraction import free_axes
 from rune.ops.memory import in_memory
@@ -143,22 +143,10 @@ def _takes_largest(equation: Equation) -> bool:
 # --- from a peak up to its scores -------------------------------------------------------------
 
 
-def _seeds(atom: object, definitions: Definitions) -> set[Var]:
+def _seeds(atom: Atom, definitions: Definitions) -> set[Var]:
     """The scores from which a value is computed element by element."""
-    seeds: set[Var] = set()
-    visited: set[object] = set()
-    pending = [atom]
-    while pending:
-        var = pending.pop()
-        if not isinstance(var, Var) or var in visited or var not in definitions:
-            continue
-        visited.add(var)
-        equation = definitions[var]
-        if _is_score(equation):
-            seeds.add(var)
-        elif is_mapped(equation):
-            pending += equation.operands
-    return seeds
+    values = upstream([atom], definitions, lambda e: is_mapped(e) and not _is_score(e))
+    return {v for v in values if v in definitions and _is_score(definitions[v])}
 
 
 def _is_score(equation: Equation) -> bool:

@@ -30,7 +30,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.equations import apply, cast, identity, in_place_of
 from rune.lowering.kernelize.scores import Component, Sink, is_mapped
 from rune.lowering.kernelize.streams import Stream, form_streams
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import Definitions, generic, trace, upstream
 from rune.lowering.kernelize.two_step import Parallelism, choose, split_axis
 from rune.ops.arithmetic import convert, eq, mul, select, sub
 from rune.ops.family import broadcast, reduce_sum, wide
@@ -211,17 +211,7 @@ class _Parts:
 
     def reads_peak(self, var: Var) -> bool:
         """Whether a value depends on the peak."""
-        pending, visited = [var], {var}
-        while pending:
-            top = pending.pop()
-            if top is self.largest:
-                return True
-            equation = self.definitions.get(top)
-            if equation is not None and is_mapped(equation):
-                operands = [a for a in equation.operands if isinstance(a, Var) and a not in visited]
-                visited.update(operands)
-                pending += operands
-        return False
+        return any(v is self.largest for v in upstream([var], self.definitions, is_mapped))
 
     def copy(self, var: Var, new: list[Equation]) -> Var:
         """A value in parts, computed from the peaks of the parts."""

@@ -28,7 +28,7 @@ from rune.lowering.kernelize.changes import Changes, changes_of
 from rune.lowering.kernelize.loop_reads import is_computed_where_read, loops_of
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.scores import Sink
-from rune.lowering.kernelize.tracing import same_elements
+from rune.lowering.kernelize.tracing import same_elements, upstream
 from rune.lowering.kernelize.views import Indices, Views
 from rune.ops.branch import is_control
 from rune.ops.memory import in_memory
@@ -89,17 +89,9 @@ def choose(program: Program, recomputed_values: frozenset[Var] = frozenset()) ->
 
 
 def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, Equation]) -> set:
-    live: set[Var] = set()
-    pending = [a for a in outputs if isinstance(a, Var)]
     # A side effect happens whether or not anybody reads its results.
-    pending += [v for e in program.equations if effect_of(e) is not None for v in e.results]
-    while pending:
-        var = pending.pop()
-        if var not in live:
-            live.add(var)
-            if var in definitions:
-                pending += [a for a in definitions[var].operands if isinstance(a, Var)]
-    return live
+    effects = [v for e in program.equations if effect_of(e) is not None for v in e.results]
+    return set(upstream([*outputs, *effects], definitions, lambda e: True))
 
 
 def _forced(
@@ -167,16 +159,7 @@ def _read_before_changes(
 
 def _reads(value: Var, arrays: set[Var], values: Container[Var], definitions: Mapping[Var, Equation]) -> bool:
     """Whether a value that is computed where it is used reads one of these arrays."""
-    pending, visited = [value], {value}
-    while pending:
-        var = pending.pop()
-        if var in arrays:
-            return True
-        if var in definitions and var not in values:
-            operands = [a for a in definitions[var].operands if isinstance(a, Var) and a not in visited]
-            pending += operands
-            visited.update(operands)
-    return False
+    return any(v in arrays for v in upstream([value], definitions, lambda e: not any(v in values for v in e.results)))
 
 
 def _limited(equations: Sequence[Equation], forced_values: frozenset[Var], loops: Loops) -> frozenset[Var]:

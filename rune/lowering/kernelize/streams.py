@@ -40,7 +40,7 @@ from rune.lowering.kernelize.factors import pull_factors
 from rune.lowering.kernelize.reciprocals import multiply_by_reciprocals
 from rune.lowering.kernelize.roots import Request, axis_symbols, needs
 from rune.lowering.kernelize.scores import Component, Sink, find_components, is_mapped
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import Definitions, generic, trace, upstream
 from rune.lowering.kernelize.views import Indices, resolve
 from rune.lowering.simplify.eliminate_dead import eliminate_dead
 from rune.ops.arithmetic import add, div, mul, neg, select, sub
@@ -105,18 +105,14 @@ def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
 def _buffers(program: Program, component: Component) -> int:
     """The arrays that a component reads and writes, if nothing between them is stored."""
     definitions = {v: e for e in program.equations for v in e.results}
-    pending = {a for s in component.sinks for a in s.equation.operands if isinstance(a, Var)}
-    visited, buffers = set(pending), {s.var for s in component.sinks}
-    while pending:
-        var = pending.pop()
-        equation = definitions.get(var)
-        if var in component.scores or (equation is not None and is_mapped(equation)):
-            more = {a for a in definitions[var].operands if isinstance(a, Var)} - visited
-            pending |= more
-            visited |= more
-        else:
-            buffers.add(var)
-    return len(buffers)
+
+    def is_computed(equation: Equation) -> bool:
+        return is_mapped(equation) or equation.results[0] in component.scores
+
+    operands = [a for s in component.sinks for a in s.equation.operands]
+    values = upstream(operands, definitions, is_computed)
+    reads = {v for v in values if v not in definitions or not is_computed(definitions[v])}
+    return len(reads | {s.var for s in component.sinks})
 
 
 def form_streams(program: Program, component: Component) -> list[Stream]:

@@ -7,7 +7,7 @@ expressions; the algebra of `rune.dims` decides it for any chain of reshapes and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from rune.core.lower import View
 from rune.core.program import Atom, Equation, Literal, Var
@@ -42,6 +42,23 @@ def _behind(atom: Atom, indices: Indices, definitions: Definitions) -> Iterator[
             return
         atom, indices = equation.operands[resolution.pieces[0].operand], resolution.pieces[0].indices
         yield atom, indices
+
+
+def upstream(starts: Iterable[Atom], definitions: Definitions, passes: Callable[[Equation], bool]) -> Iterator[Var]:
+    """The variables from which values are computed: first their own, and each once.
+
+    passes: whether the walk goes on from an equation to its operands
+    """
+    pending = list(dict.fromkeys(a for a in starts if isinstance(a, Var)))
+    visited = set(pending)
+    while pending:
+        var = pending.pop()
+        yield var
+        equation = definitions.get(var)
+        if equation is not None and passes(equation):
+            new = dict.fromkeys(a for a in equation.operands if isinstance(a, Var) and a not in visited)
+            visited.update(new)
+            pending += new
 
 
 def same_elements(atom: Atom, definitions: Definitions) -> Atom:

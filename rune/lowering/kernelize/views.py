@@ -75,7 +75,7 @@ def _with_literals(piece: Piece, equation: Equation) -> Piece:
                 known[element.name] = min(max(value, ends[0]), ends[1])
     if not known:
         return piece
-    # An index is mostly an index of the conditions, too.
+    # Most indices of a piece stand in its conditions, too, so each is substituted once.
     indices = {x: substitute(x, known) for x in {*piece.indices, *(b.index for b in piece.where)}}
     where = tuple([Bounds(indices[b.index], substitute(b.low, known), substitute(b.high, known)) for b in piece.where])
     elements = tuple([e for e in piece.elements if e.name not in known])

@@ -93,7 +93,7 @@ def _costly(body: Program, consts: Sequence[Var], candidates: Sequence[Equation]
     """Those of the candidates that are costly, alone or with the arithmetic before them."""
     readers = _readers(body)
     arithmetic = {e for e in candidates if isinstance(e.primitive.lower, _ARITHMETIC)}
-    # Of each value: the cost of an element since memory was read, and the bytes read there.
+    # For each value the cost of an element since memory was last read, and the bytes read there.
     costs: dict[Atom, int] = {}
     bytes_read: dict[Atom, int] = {v: _bytes(v.type) for v in consts}
     costly: set[Equation] = set()
@@ -121,7 +121,7 @@ def _readers(body: Program) -> dict[Atom, list[tuple[Equation, int]]]:
 
 
 def _least_chain(reader: Equation, operand: int, equation: Equation) -> float:
-    """The cost of a chain from which it goes before the loop, for the sake of a reader."""
+    """The least cost of a chain of arithmetic that is computed before the loop for this reader."""
     match reader.primitive.lower:
         case Contraction() | Host() | Library() | Routine() | ByRoutine():
             return 1  # stored in every step otherwise

@@ -49,7 +49,7 @@ def _is_line(shape: Shape, axis: int, n: Size) -> bool:
     assert isinstance(n, int)
     inner = product(shape[axis + 1 :])
     if inner == 1:
-        # A single row of as many numbers as lanes neither splits nor is a convolution.
+        # A single row of just as many numbers as lanes is too short to split or to convolve.
         return MOST_LANES + int(product(shape[:axis]) < MOST_LANES) <= n <= LONGEST_ROW  # type: ignore[operator]
     return inner >= MOST_LANES and 1 < n <= LONGEST_COLUMN and prime_factors(n)[-1] <= LONGEST_PRIME  # type: ignore[operator]
 

@@ -42,5 +42,5 @@ def result_dtype(kind: str, dtype: np.dtype) -> np.dtype:
 
 
 def real_length(frequencies: Size, odd: bool) -> Size:
-    """The number of real elements that these frequencies are of."""
+    """The number of real numbers whose transform has this many frequencies."""
     return 2 * (frequencies - 1) + int(odd)

@@ -42,11 +42,14 @@ from rune.scipy.stats.on_half_line import f as f
 from rune.scipy.stats.on_half_line import fisk as fisk
 from rune.scipy.stats.on_half_line import gamma as gamma
 from rune.scipy.stats.on_half_line import gompertz as gompertz
+from rune.scipy.stats.on_half_line import gumbel_l as gumbel_l
+from rune.scipy.stats.on_half_line import gumbel_r as gumbel_r
 from rune.scipy.stats.on_half_line import halfcauchy as halfcauchy
 from rune.scipy.stats.on_half_line import halfnorm as halfnorm
 from rune.scipy.stats.on_half_line import invgamma as invgamma
 from rune.scipy.stats.on_half_line import invgauss as invgauss
 from rune.scipy.stats.on_half_line import levy as levy
+from rune.scipy.stats.on_half_line import loggamma as loggamma
 from rune.scipy.stats.on_half_line import loglaplace as loglaplace
 from rune.scipy.stats.on_half_line import lognorm as lognorm
 from rune.scipy.stats.on_half_line import lomax as lomax
@@ -65,10 +68,7 @@ from rune.scipy.stats.on_line import cauchy as cauchy
 from rune.scipy.stats.on_line import dweibull as dweibull
 from rune.scipy.stats.on_line import exponnorm as exponnorm
 from rune.scipy.stats.on_line import gennorm as gennorm
-from rune.scipy.stats.on_line import gumbel_l as gumbel_l
-from rune.scipy.stats.on_line import gumbel_r as gumbel_r
 from rune.scipy.stats.on_line import laplace as laplace
-from rune.scipy.stats.on_line import loggamma as loggamma
 from rune.scipy.stats.on_line import logistic as logistic
 from rune.scipy.stats.on_line import norm as norm
 from rune.scipy.stats.on_line import skewnorm as skewnorm

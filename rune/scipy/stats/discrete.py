@@ -17,11 +17,11 @@ from rune.array import Array
 from rune.control import while_loop
 from rune.records import dataclass
 from rune.scipy.special.arguments import rounded, undefined
-from rune.scipy.stats.family import Family, Function, arranged, known, widened
+from rune.scipy.stats.family import Family, Function, known
 from rune.typing import ArrayLike
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Discrete(Family):
     """A family with probability masses at integers. Its methods take k, the parameters, and loc =
     0.
@@ -36,6 +36,8 @@ class Discrete(Family):
     Array(0.3678794, f32*[], cpu:0)
     """
 
+    moves = ("loc",)
+
     name: str
     about: str
     shapes: tuple[str, ...]
@@ -49,9 +51,6 @@ class Discrete(Family):
     entropy_of: Function | None = None
     mean_of: Function | None = None
     variance_of: Function | None = None
-
-    def __repr__(self) -> str:
-        return f"stats.{self.name}({', '.join((*self.shapes, 'loc'))}): {self.about}"
 
     def logpmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The logarithm of the probability of k; -inf where that is 0."""
@@ -89,8 +88,7 @@ class Discrete(Family):
         return self._quantile("isf", q, args, kwargs)
 
     def _quantile(self, quantity: str, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
-        values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
-        operands, dtype = widened(f"stats.{self.name}", [q, *values])
+        operands, dtype = self._widened([q], args, kwargs)
         level, *shapes, loc = (ops.stop_gradient(v) for v in operands)
         good = self.valid(*shapes) & (level >= 0) & (level <= 1)
         low, high = (rnp.full_like(level, 0.0) + end for end in self.bounds(*shapes))
@@ -134,8 +132,7 @@ class Discrete(Family):
         return 1.0 - upper, upper
 
     def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Any, Any, np.dtype]:
-        values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
-        (*shapes, loc), dtype = widened(f"stats.{self.name}", values)
+        (*shapes, loc), dtype = self._widened([], args, kwargs)
         return shapes, undefined(rnp.logical_not(self.valid(*shapes)), loc), 1.0, dtype
 
     def _placed(
@@ -144,8 +141,7 @@ class Discrete(Family):
         """k, parameters, the dtype of the result, where k has a mass, and where nothing is
         defined.
         """
-        values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
-        (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
+        (k, *shapes, loc), dtype = self._widened([k], args, kwargs)
         k = k - loc
         low, high = self.bounds(*shapes)
         inside = (k >= low) & (k <= high) & (k == rnp.round(k))
@@ -155,8 +151,7 @@ class Discrete(Family):
     def _cumulative(self, quantity: str, k: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         functions, ends = (self.lower, self.upper), (0.0, 1.0)
         (share, other), (below, above) = (functions, ends) if quantity == "cdf" else (functions[::-1], ends[::-1])
-        values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
-        (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
+        (k, *shapes, loc), dtype = self._widened([k], args, kwargs)
         k = rnp.floor(k - loc)
         low, high = self.bounds(*shapes)
         is_below, is_above = k < low, k >= high

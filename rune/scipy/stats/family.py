@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError
-from rune.records import dataclass
+from rune.records import dataclass, replace
 from rune.scipy.special.arguments import reals, rounded, undefined
 from rune.typing import ArrayLike
 
@@ -86,7 +86,10 @@ def known(family: str, quantity: str, function: Function | None) -> Function:
 class Family(ABC):
     """What follows from a record's formulas for a distribution as a whole."""
 
+    moves: ClassVar[tuple[str, ...]]  # the parameters that move and scale the standard member
     name: str
+    about: str
+    shapes: tuple[str, ...]
     bounds: Function
     entropy_of: Function | None
     mean_of: Function | None
@@ -95,6 +98,16 @@ class Family(ABC):
     @abstractmethod
     def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The inverse of cdf."""
+
+    def __repr__(self) -> str:
+        return f"stats.{self.name}({', '.join((*self.shapes, *self.moves))}): {self.about}"
+
+    def _widened(
+        self, operands: Sequence[ArrayLike], args: Sequence[ArrayLike], kwargs: dict
+    ) -> tuple[list[Array], np.dtype]:
+        """Operands and then the parameters, in the dtype to compute in; the dtype of the result."""
+        values = arranged(self.name, (*self.shapes, *self.moves), args, kwargs)
+        return widened(f"stats.{self.name}", [*operands, *values])
 
     @abstractmethod
     def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Any, Any, np.dtype]:
@@ -139,7 +152,7 @@ class Family(ABC):
         return low, high
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Continuous(Family):
     """A family with a density. Its methods take x, the shape parameters, loc = 0 and scale = 1.
 
@@ -151,6 +164,8 @@ class Continuous(Family):
     >>> norm.cdf(0.0, loc=0.0, scale=2.0)
     Array(0.5, f32*[], cpu:0)
     """
+
+    moves = ("loc", "scale")
 
     name: str
     about: str
@@ -170,9 +185,6 @@ class Continuous(Family):
     entropy_of: Function | None = None
     mean_of: Function | None = None
     variance_of: Function | None = None
-
-    def __repr__(self) -> str:
-        return f"stats.{self.name}({', '.join((*self.shapes, 'loc', 'scale'))}): {self.about}"
 
     # --- at a point ---------------------------------------------------------------------------
 
@@ -228,13 +240,6 @@ class Continuous(Family):
         good = (scale > 0) & self.valid(*shapes)
         return shapes, loc, undefined(~good, scale), dtype
 
-    def _widened(
-        self, operands: Sequence[ArrayLike], args: Sequence[ArrayLike], kwargs: dict
-    ) -> tuple[list[Array], np.dtype]:
-        """Operands and then the parameters, in the dtype to compute in; the dtype of the result."""
-        values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
-        return widened(f"stats.{self.name}", [*operands, *values])
-
     def _placed(self, x: ArrayLike, args: Sequence[ArrayLike], kwargs: dict, is_open: bool = False) -> _Place:
         (x, *shapes, loc, scale), dtype = self._widened([x], args, kwargs)
         y = (x - loc) / scale
@@ -271,3 +276,70 @@ class Continuous(Family):
         out = loc + scale * rnp.where(is_inside, inner, edge)
         good = (scale > 0) & self.valid(*shapes) & (q >= 0) & (q <= 1)
         return rounded(undefined(~good, out, sum(shapes, q)), dtype)
+
+
+class Tails(TypedDict, total=False):
+    """The functions of a record that belong to one side of a distribution."""
+
+    lower: Function
+    upper: Function
+    log_lower: Function
+    log_upper: Function
+    quantile: Function
+    upper_quantile: Function
+
+
+# The function of a record for the other side: of a distribution that is mirrored at 0.
+_OTHER_SIDE = {"lower": "upper", "log_lower": "log_upper", "quantile": "upper_quantile"}
+_OTHER_SIDE |= {other: name for name, other in _OTHER_SIDE.items()}
+
+
+def symmetric(**functions: Unpack[Tails]) -> Tails:
+    """The functions of a family that is symmetric about 0, from those of one side."""
+    others = {_OTHER_SIDE[name]: _reflected(name, cast("Function", f)) for name, f in functions.items()}
+    return cast("Tails", {**functions, **others})
+
+
+def _reflected(name: str, function: Function) -> Function:
+    if "quantile" in name:
+        return lambda q, *shapes: -function(q, *shapes)
+    return lambda y, *shapes: function(-y, *shapes)
+
+
+def mirrored(base: Continuous, name: str, about: str) -> Continuous:
+    """The family of -x for the numbers x of another."""
+    sides = {other: (f := getattr(base, side)) and _reflected(side, f) for side, other in _OTHER_SIDE.items()}
+    return replace(
+        base,
+        name=name,
+        about=about,
+        log_density=lambda y, *shapes: base.log_density(-y, *shapes),
+        bounds=lambda *shapes: tuple(0.0 - end for end in reversed(base.bounds(*shapes))),
+        inside=lambda *shapes: -base.inside(*shapes),
+        mean_of=base.mean_of and (lambda *shapes: -known(name, "mean", base.mean_of)(*shapes)),
+        **sides,
+    )
+
+
+def rising(
+    base: Continuous, argument: Function, value: Function, parameters: Function = lambda y, *shapes: ()
+) -> Tails:
+    """The distribution functions of value(x), which rises with the numbers x of another family.
+
+    argument:   argument(y, *shapes), the x of which y is the value(x, *shapes)
+    parameters: the other family's, from y and these
+    """
+
+    def through(name: str, function: Function) -> Function:
+        if "quantile" in name:
+            return lambda q, *shapes: value(function(q, *parameters(q, *shapes)), *shapes)
+        return lambda y, *shapes: function(argument(y, *shapes), *parameters(y, *shapes))
+
+    return cast("Tails", {name: through(name, f) for name in _OTHER_SIDE if (f := getattr(base, name))})
+
+
+def falling(
+    base: Continuous, argument: Function, value: Function, parameters: Function = lambda y, *shapes: ()
+) -> Tails:
+    """The same for a value that falls as x rises."""
+    return cast("Tails", {_OTHER_SIDE[name]: f for name, f in rising(base, argument, value, parameters).items()})

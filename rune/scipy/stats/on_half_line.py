@@ -1,4 +1,4 @@
-"""Families of positive numbers.
+"""Families of positive numbers, and of their logarithms.
 
 Source, unless another is named: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 """
@@ -16,9 +16,9 @@ from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.densities import log_beta_power, log_poisson
 from rune.scipy.special.elementary import times_log
-from rune.scipy.special.gammas import digamma, gamma_function, log_gamma
-from rune.scipy.stats.family import Continuous, positive
-from rune.scipy.stats.on_line import log_of_one_and_square
+from rune.scipy.special.gammas import digamma, gamma_function, log_gamma, zeta_of
+from rune.scipy.stats.family import Continuous, falling, mirrored, positive, rising
+from rune.scipy.stats.on_line import log_of_one_and_square, norm
 from rune.typing import ArrayLike
 
 
@@ -85,14 +85,11 @@ chi2 = Continuous(
     ("df",),
     bounds=_half_line,
     log_density=lambda y, df: _gamma_log_density(0.5 * y, 0.5 * df) - math.log(2),
-    lower=lambda y, df: incomplete_gamma.lower(0.5 * df, 0.5 * y),
-    upper=lambda y, df: incomplete_gamma.upper(0.5 * df, 0.5 * y),
-    quantile=lambda q, df: 2.0 * incomplete_gamma.lower_inverse(0.5 * df, q),
-    upper_quantile=lambda q, df: 2.0 * incomplete_gamma.upper_inverse(0.5 * df, q),
     entropy_of=lambda df: 0.5 * df + math.log(2) + log_gamma(0.5 * df) + (1.0 - 0.5 * df) * digamma(0.5 * df),
     mean_of=lambda df: df,
     variance_of=lambda df: 2.0 * df,
     valid=positive,
+    **rising(gamma, lambda y, df: 0.5 * y, lambda x, df: 2.0 * x, lambda y, df: (0.5 * df,)),
 )
 
 chi = Continuous(
@@ -104,12 +101,9 @@ chi = Continuous(
     log_density=lambda y, df: (
         times_log(df - 1.0, y) - 0.5 * y * y - (0.5 * df - 1.0) * math.log(2) - log_gamma(0.5 * df)
     ),
-    lower=lambda y, df: incomplete_gamma.lower(0.5 * df, 0.5 * y * y),
-    upper=lambda y, df: incomplete_gamma.upper(0.5 * df, 0.5 * y * y),
-    quantile=lambda q, df: rnp.sqrt(2.0 * incomplete_gamma.lower_inverse(0.5 * df, q)),
-    upper_quantile=lambda q, df: rnp.sqrt(2.0 * incomplete_gamma.upper_inverse(0.5 * df, q)),
     mean_of=lambda df: _chi_mean(df),
     variance_of=lambda df: df - rnp.square(_chi_mean(df)),
+    **rising(gamma, lambda y, df: 0.5 * y * y, lambda x, df: rnp.sqrt(2.0 * x), lambda y, df: (0.5 * df,)),
 )
 
 
@@ -125,13 +119,23 @@ invgamma = Continuous(
     valid=positive,
     is_open=True,
     log_density=lambda y, a: -(a + 1.0) * rnp.log(y) - log_gamma(a) - 1.0 / y,
-    lower=lambda y, a: incomplete_gamma.upper(a, 1.0 / y),
-    upper=lambda y, a: incomplete_gamma.lower(a, 1.0 / y),
-    quantile=lambda q, a: 1.0 / incomplete_gamma.upper_inverse(a, q),
-    upper_quantile=lambda q, a: 1.0 / incomplete_gamma.lower_inverse(a, q),
     entropy_of=lambda a: a + log_gamma(a) - (1.0 + a) * digamma(a),
     mean_of=lambda a: _when(a > 1, lambda a: 1.0 / (a - 1.0), a),
     variance_of=lambda a: _when(a > 2, lambda a: 1.0 / (rnp.square(a - 1.0) * (a - 2.0)), a),
+    **falling(gamma, lambda y, a: 1.0 / y, lambda x, a: 1.0 / x, lambda y, a: (a,)),
+)
+
+
+loggamma = Continuous(
+    "loggamma",
+    "the logarithm of a gamma number",
+    ("c",),
+    log_density=lambda y, c: c * y - rnp.exp(y) - log_gamma(c),
+    valid=positive,
+    entropy_of=lambda c: log_gamma(c) - c * digamma(c) + c,
+    mean_of=digamma,
+    variance_of=lambda c: zeta_of(rnp.full_like(c, 2.0), c),
+    **rising(gamma, lambda y, c: rnp.exp(y), lambda x, c: rnp.log(x), lambda y, c: (c,)),
 )
 
 
@@ -162,16 +166,11 @@ lognorm = Continuous(
     bounds=_half_line,
     is_open=True,
     log_density=lambda y, s: -0.5 * rnp.square(rnp.log(y) / s) - rnp.log(s * y) - 0.5 * math.log(2 * math.pi),
-    lower=lambda y, s: normal.normal_cdf(rnp.log(y) / s),
-    upper=lambda y, s: normal.normal_cdf(-rnp.log(y) / s),
-    log_lower=lambda y, s: normal.log_normal_cdf(rnp.log(y) / s),
-    log_upper=lambda y, s: normal.log_normal_cdf(-rnp.log(y) / s),
-    quantile=lambda q, s: rnp.exp(s * normal.normal_ppf(q)),
-    upper_quantile=lambda q, s: rnp.exp(-s * normal.normal_ppf(q)),
     valid=positive,
     entropy_of=lambda s: 0.5 * (1.0 + math.log(2 * math.pi)) + rnp.log(s),
     mean_of=lambda s: rnp.exp(0.5 * s * s),
     variance_of=lambda s: rnp.expm1(s * s) * rnp.exp(s * s),
+    **rising(norm, lambda y, s: rnp.log(y) / s, lambda x, s: rnp.exp(s * x)),
 )
 
 rayleigh = Continuous(
@@ -180,14 +179,10 @@ rayleigh = Continuous(
     (),
     bounds=_half_line,
     log_density=lambda y: rnp.log(y) - 0.5 * y * y,
-    lower=lambda y: -rnp.expm1(-0.5 * y * y),
-    upper=lambda y: rnp.exp(-0.5 * y * y),
-    log_upper=lambda y: -0.5 * y * y,
-    quantile=lambda q: rnp.sqrt(-2.0 * rnp.log1p(-q)),
-    upper_quantile=lambda q: rnp.sqrt(-2.0 * rnp.log(q)),
     entropy_of=lambda: rnp.euler_gamma / 2 + 1 - 0.5 * math.log(2),
     mean_of=lambda: math.sqrt(math.pi / 2),
     variance_of=lambda: 2 - math.pi / 2,
+    **rising(expon, lambda y: 0.5 * y * y, lambda x: rnp.sqrt(2.0 * x)),
 )
 
 maxwell = Continuous(
@@ -196,13 +191,10 @@ maxwell = Continuous(
     (),
     bounds=_half_line,
     log_density=lambda y: _LOG_ROOT + 2.0 * rnp.log(y) - 0.5 * y * y,
-    lower=lambda y: incomplete_gamma.lower(rnp.full_like(y, 1.5), 0.5 * y * y),
-    upper=lambda y: incomplete_gamma.upper(rnp.full_like(y, 1.5), 0.5 * y * y),
-    quantile=lambda q: rnp.sqrt(2.0 * incomplete_gamma.lower_inverse(rnp.full_like(q, 1.5), q)),
-    upper_quantile=lambda q: rnp.sqrt(2.0 * incomplete_gamma.upper_inverse(rnp.full_like(q, 1.5), q)),
     entropy_of=lambda: rnp.euler_gamma + 0.5 * math.log(2 * math.pi) - 0.5,
     mean_of=lambda: 2 * math.sqrt(2 / math.pi),
     variance_of=lambda: 3 - 8 / math.pi,
+    **rising(gamma, lambda y: 0.5 * y * y, lambda x: rnp.sqrt(2.0 * x), lambda y: (rnp.full_like(y, 1.5),)),
 )
 
 
@@ -251,34 +243,36 @@ weibull_min = Continuous(
     ("c",),
     bounds=_half_line,
     log_density=lambda y, c: rnp.log(c) + times_log(c - 1.0, y) - rnp.power(y, c),
-    lower=lambda y, c: -rnp.expm1(-rnp.power(y, c)),
-    upper=lambda y, c: rnp.exp(-rnp.power(y, c)),
-    log_upper=lambda y, c: -rnp.power(y, c),
-    quantile=lambda q, c: rnp.power(-rnp.log1p(-q), 1.0 / c),
-    upper_quantile=lambda q, c: rnp.power(-rnp.log(q), 1.0 / c),
     valid=positive,
     entropy_of=lambda c: rnp.euler_gamma * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
     mean_of=lambda c: gamma_function(1.0 + 1.0 / c),
     variance_of=lambda c: gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c)),
+    **rising(expon, lambda y, c: rnp.power(y, c), lambda x, c: rnp.power(x, 1.0 / c)),
 )
 
-weibull_max = Continuous(
-    "weibull_max",
-    "Weibull's distribution of the largest, of negative numbers",
-    ("c",),
-    log_density=lambda y, c: rnp.log(c) + times_log(c - 1.0, -y) - rnp.power(-y, c),
-    lower=lambda y, c: rnp.exp(-rnp.power(-y, c)),
-    upper=lambda y, c: -rnp.expm1(-rnp.power(-y, c)),
-    log_lower=lambda y, c: -rnp.power(-y, c),
-    quantile=lambda q, c: -rnp.power(-rnp.log(q), 1.0 / c),
-    upper_quantile=lambda q, c: -rnp.power(-rnp.log1p(-q), 1.0 / c),
-    valid=positive,
-    bounds=lambda c: (-rnp.inf, 0.0),
-    inside=lambda c: -0.5,
-    entropy_of=lambda c: rnp.euler_gamma * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
-    mean_of=lambda c: -gamma_function(1.0 + 1.0 / c),
-    variance_of=lambda c: gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c)),
+weibull_max = mirrored(weibull_min, "weibull_max", "Weibull's distribution of the largest, of negative numbers")
+
+
+def _log_of_rare(y: Array) -> Array:
+    """log(1 - exp(-exp(-y))), even where exp(-y) is negligible beside 1, or underflows."""
+    is_far = y > 17.0
+    near = rnp.log(-rnp.expm1(-rnp.exp(-rnp.where(is_far, 0.0, y))))
+    return rnp.where(is_far, -y - 0.5 * rnp.exp(-y), near)
+
+
+gumbel_r = Continuous(
+    "gumbel_r",
+    "Gumbel's distribution of the largest of many",
+    (),
+    log_density=lambda y: -(y + rnp.exp(-y)),
+    entropy_of=lambda: rnp.euler_gamma + 1,
+    mean_of=lambda: rnp.euler_gamma,
+    variance_of=lambda: math.pi**2 / 6,
+    **falling(expon, lambda y: rnp.exp(-y), lambda x: -rnp.log(x)) | {"log_upper": _log_of_rare},
 )
+
+gumbel_l = mirrored(gumbel_r, "gumbel_l", "Gumbel's distribution of the smallest of many")
+
 
 pareto = Continuous(
     "pareto",
@@ -305,14 +299,10 @@ lomax = Continuous(
     bounds=_half_line,
     valid=positive,
     log_density=lambda y, c: rnp.log(c) - (c + 1.0) * rnp.log1p(y),
-    lower=lambda y, c: -rnp.expm1(-c * rnp.log1p(y)),
-    upper=lambda y, c: rnp.exp(-c * rnp.log1p(y)),
-    log_upper=lambda y, c: -c * rnp.log1p(y),
-    quantile=lambda q, c: rnp.expm1(-rnp.log1p(-q) / c),
-    upper_quantile=lambda q, c: rnp.expm1(-rnp.log(q) / c),
     entropy_of=lambda c: 1.0 + 1.0 / c - rnp.log(c),
     mean_of=lambda c: _when(c > 1, lambda c: 1.0 / (c - 1.0), c),
     variance_of=lambda c: _when(c > 2, lambda c: c / ((c - 2.0) * rnp.square(c - 1.0)), c),
+    **rising(expon, lambda y, c: c * rnp.log1p(y), lambda x, c: rnp.expm1(x / c)),
 )
 
 fisk = Continuous(
@@ -414,11 +404,7 @@ gompertz = Continuous(
     bounds=_half_line,
     valid=positive,
     log_density=lambda y, c: rnp.log(c) + y - c * rnp.expm1(y),
-    lower=lambda y, c: -rnp.expm1(-c * rnp.expm1(y)),
-    upper=lambda y, c: rnp.exp(-c * rnp.expm1(y)),
-    log_upper=lambda y, c: -c * rnp.expm1(y),
-    quantile=lambda q, c: rnp.log1p(-rnp.log1p(-q) / c),
-    upper_quantile=lambda q, c: rnp.log1p(-rnp.log(q) / c),
+    **rising(expon, lambda y, c: c * rnp.expm1(y), lambda x, c: rnp.log1p(x / c)),
 )
 
 

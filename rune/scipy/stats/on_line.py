@@ -18,9 +18,9 @@ from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.bessel import i0e, i1e
 from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.gammas import digamma, log_gamma, zeta_of
+from rune.scipy.special.gammas import digamma, log_gamma
 from rune.scipy.special.owens import owens_t
-from rune.scipy.stats.family import Continuous, positive
+from rune.scipy.stats.family import Continuous, positive, symmetric
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 
@@ -33,12 +33,7 @@ norm = Continuous(
     (),
     log_density=lambda y: -0.5 * (y * y) - 0.5 * _LOG_2PI,
     density=normal.normal_pdf,
-    lower=normal.normal_cdf,
-    upper=lambda y: normal.normal_cdf(-y),
-    log_lower=normal.log_normal_cdf,
-    log_upper=lambda y: normal.log_normal_cdf(-y),
-    quantile=normal.normal_ppf,
-    upper_quantile=lambda q: -normal.normal_ppf(q),
+    **symmetric(lower=normal.normal_cdf, log_lower=normal.log_normal_cdf, quantile=normal.normal_ppf),
     entropy_of=lambda: 0.5 * (1.0 + _LOG_2PI),
     mean_of=lambda: 0.0,
     variance_of=lambda: 1.0,
@@ -58,10 +53,7 @@ cauchy = Continuous(
     "Cauchy's distribution",
     (),
     log_density=lambda y: -math.log(math.pi) - log_of_one_and_square(y),
-    lower=lambda y: rnp.arctan2(1.0, -y) * (1 / math.pi),
-    upper=lambda y: rnp.arctan2(1.0, y) * (1 / math.pi),
-    quantile=lambda q: -1.0 / _tan_of_pi(q),
-    upper_quantile=lambda q: 1.0 / _tan_of_pi(q),
+    **symmetric(upper=lambda y: rnp.arctan2(1.0, y) * (1 / math.pi), upper_quantile=lambda q: 1.0 / _tan_of_pi(q)),
     entropy_of=lambda: math.log(4 * math.pi),
     mean_of=lambda: math.nan,
     variance_of=lambda: math.nan,
@@ -72,23 +64,6 @@ def _tan_of_pi(q: Array) -> Array:
     """tan(πq) for 0 < q < 1, accurate near both ends."""
     near = rnp.where(q > 0.5, q - 1.0, q)
     return rnp.tan(math.pi * near)
-
-
-laplace = Continuous(
-    "laplace",
-    "Laplace's distribution, the double exponential",
-    (),
-    log_density=lambda y: -math.log(2) - rnp.abs(y),
-    lower=lambda y: _laplace_upper(-y),
-    upper=lambda y: _laplace_upper(y),
-    log_lower=lambda y: _laplace_log_upper(-y),
-    log_upper=lambda y: _laplace_log_upper(y),
-    quantile=lambda q: -_laplace_isf(q),
-    upper_quantile=lambda q: _laplace_isf(q),
-    entropy_of=lambda: math.log(2 * math.e),
-    mean_of=lambda: 0.0,
-    variance_of=lambda: 2.0,
-)
 
 
 def _laplace_upper(y: Array) -> Array:
@@ -106,60 +81,28 @@ def _laplace_isf(q: Array) -> Array:
     return rnp.where(q < 0.5, -rnp.log(2.0 * q), below)
 
 
+laplace = Continuous(
+    "laplace",
+    "Laplace's distribution, the double exponential",
+    (),
+    log_density=lambda y: -math.log(2) - rnp.abs(y),
+    **symmetric(upper=_laplace_upper, log_upper=_laplace_log_upper, upper_quantile=_laplace_isf),
+    entropy_of=lambda: math.log(2 * math.e),
+    mean_of=lambda: 0.0,
+    variance_of=lambda: 2.0,
+)
+
 logistic = Continuous(
     "logistic",
     "the logistic distribution",
     (),
     log_density=lambda y: -rnp.abs(y) - 2.0 * rnp.log1p(rnp.exp(-rnp.abs(y))),
-    lower=ops.logistic,
-    upper=lambda y: ops.logistic(-y),
-    log_lower=lambda y: -rnp.logaddexp(-y, 0.0),
-    log_upper=lambda y: -rnp.logaddexp(y, 0.0),
-    quantile=lambda q: rnp.log(q) - rnp.log1p(-q),
-    upper_quantile=lambda q: rnp.log1p(-q) - rnp.log(q),
+    **symmetric(
+        lower=ops.logistic, log_upper=lambda y: -rnp.logaddexp(y, 0.0), quantile=lambda q: rnp.log(q) - rnp.log1p(-q)
+    ),
     entropy_of=lambda: 2.0,
     mean_of=lambda: 0.0,
     variance_of=lambda: math.pi**2 / 3,
-)
-
-
-def _log_of_rare(y: Array) -> Array:
-    """log(1 - exp(-exp(-y))), even where exp(-y) is negligible beside 1, or underflows."""
-    is_far = y > 17.0
-    near = rnp.log(-rnp.expm1(-rnp.exp(-rnp.where(is_far, 0.0, y))))
-    return rnp.where(is_far, -y - 0.5 * rnp.exp(-y), near)
-
-
-gumbel_r = Continuous(
-    "gumbel_r",
-    "Gumbel's distribution of the largest of many",
-    (),
-    log_density=lambda y: -(y + rnp.exp(-y)),
-    lower=lambda y: rnp.exp(-rnp.exp(-y)),
-    upper=lambda y: -rnp.expm1(-rnp.exp(-y)),
-    log_lower=lambda y: -rnp.exp(-y),
-    log_upper=_log_of_rare,
-    quantile=lambda q: -rnp.log(-rnp.log(q)),
-    upper_quantile=lambda q: -rnp.log(-rnp.log1p(-q)),
-    entropy_of=lambda: rnp.euler_gamma + 1,
-    mean_of=lambda: rnp.euler_gamma,
-    variance_of=lambda: math.pi**2 / 6,
-)
-
-gumbel_l = Continuous(
-    "gumbel_l",
-    "Gumbel's distribution of the smallest of many",
-    (),
-    log_density=lambda y: y - rnp.exp(y),
-    lower=lambda y: -rnp.expm1(-rnp.exp(y)),
-    upper=lambda y: rnp.exp(-rnp.exp(y)),
-    log_lower=lambda y: _log_of_rare(-y),
-    log_upper=lambda y: -rnp.exp(y),
-    quantile=lambda q: rnp.log(-rnp.log1p(-q)),
-    upper_quantile=lambda q: rnp.log(-rnp.log(q)),
-    entropy_of=lambda: rnp.euler_gamma + 1,
-    mean_of=lambda: -rnp.euler_gamma,
-    variance_of=lambda: math.pi**2 / 6,
 )
 
 
@@ -230,10 +173,7 @@ t = Continuous(
     ("df",),
     log_density=_t_log_density,
     valid=positive,
-    lower=lambda y, df: _t_upper(-y, df),
-    upper=_t_upper,
-    quantile=lambda q, df: -_t_isf(q, df),
-    upper_quantile=_t_isf,
+    **symmetric(upper=_t_upper, upper_quantile=_t_isf),
     entropy_of=_t_entropy,
     mean_of=lambda df: rnp.where(df > 1, 0.0, rnp.inf),
     variance_of=lambda df: rnp.where(
@@ -269,11 +209,8 @@ gennorm = Continuous(
     "the generalised normal distribution, exp(-|x|**beta)",
     ("beta",),
     log_density=_gennorm_log_density,
-    lower=lambda y, b: _gennorm_upper(-y, b),
-    upper=_gennorm_upper,
     valid=positive,
-    quantile=lambda q, b: -_gennorm_isf(q, b),
-    upper_quantile=_gennorm_isf,
+    **symmetric(upper=_gennorm_upper, upper_quantile=_gennorm_isf),
     entropy_of=lambda b: 1.0 / b - rnp.log(0.5 * b) + log_gamma(1.0 / b),
     mean_of=lambda b: 0.0,
     variance_of=lambda b: rnp.exp(log_gamma(3.0 / b) - log_gamma(1.0 / b)),
@@ -289,21 +226,6 @@ exponnorm = Continuous(
     valid=positive,
     mean_of=lambda k: k,
     variance_of=lambda k: 1.0 + k * k,
-)
-
-loggamma = Continuous(
-    "loggamma",
-    "the logarithm of a gamma number",
-    ("c",),
-    log_density=lambda y, c: c * y - rnp.exp(y) - log_gamma(c),
-    valid=positive,
-    lower=lambda y, c: incomplete_gamma.lower(c, rnp.exp(y)),
-    upper=lambda y, c: incomplete_gamma.upper(c, rnp.exp(y)),
-    quantile=lambda q, c: rnp.log(incomplete_gamma.lower_inverse(c, q)),
-    upper_quantile=lambda q, c: rnp.log(incomplete_gamma.upper_inverse(c, q)),
-    entropy_of=lambda c: log_gamma(c) - c * digamma(c) + c,
-    mean_of=digamma,
-    variance_of=lambda c: zeta_of(rnp.full_like(c, 2.0), c),
 )
 
 skewnorm = Continuous(
@@ -356,21 +278,6 @@ def _skewnorm_log_lower(y: Array, a: Array) -> Array:
     return rnp.where(is_tail, log, rnp.log(normal.normal_cdf(y) - 2.0 * owens_t(y, a)))
 
 
-dweibull = Continuous(
-    "dweibull",
-    "the double Weibull distribution",
-    ("c",),
-    valid=positive,
-    log_density=lambda y, c: rnp.log(0.5 * c) + (c - 1.0) * rnp.log(rnp.abs(y)) - rnp.power(rnp.abs(y), c),
-    lower=lambda y, c: _dweibull_upper(-y, c),
-    upper=lambda y, c: _dweibull_upper(y, c),
-    quantile=lambda q, c: -_dweibull_isf(q, c),
-    upper_quantile=lambda q, c: _dweibull_isf(q, c),
-    mean_of=lambda c: 0.0,
-    variance_of=lambda c: rnp.exp(log_gamma(1.0 + 2.0 / c)),
-)
-
-
 def _dweibull_upper(y: Array, c: Array) -> Array:
     half = 0.5 * rnp.exp(-rnp.power(rnp.abs(y), c))
     return rnp.where(y > 0, half, 1.0 - half)
@@ -379,6 +286,18 @@ def _dweibull_upper(y: Array, c: Array) -> Array:
 def _dweibull_isf(q: Array, c: Array) -> Array:
     quantile = rnp.power(-rnp.log(2.0 * rnp.minimum(q, 1.0 - q)), 1.0 / c)
     return rnp.where(q < 0.5, quantile, -quantile)
+
+
+dweibull = Continuous(
+    "dweibull",
+    "the double Weibull distribution",
+    ("c",),
+    valid=positive,
+    log_density=lambda y, c: rnp.log(0.5 * c) + (c - 1.0) * rnp.log(rnp.abs(y)) - rnp.power(rnp.abs(y), c),
+    **symmetric(upper=_dweibull_upper, upper_quantile=_dweibull_isf),
+    mean_of=lambda c: 0.0,
+    variance_of=lambda c: rnp.exp(log_gamma(1.0 + 2.0 / c)),
+)
 
 
 # --- on the circle ----------------------------------------------------------------------------

@@ -277,6 +277,7 @@ def _differences(questions: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, 
     symbols = {dims.as_symbol(dim) for dim in sizes.values()}
     # A size never equals a fraction, so such a comparison has one answer for all sizes.
     for size, other in questions:
+        assert isinstance(size, Dim), "sizes are all that is watched"
         number = other if isinstance(other, Dim) else int(other) if other == int(other) else None
         if number is not None and dims.symbols(size - number) <= symbols:
             differences[size - number] = None

@@ -34,7 +34,7 @@ from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
 from rune.transforms.programs.call_rules import of_results
 from rune.transforms.sharding.blocks import Region, Specs
-from rune.transforms.sharding.constraint import sharding_constraint
+from rune.transforms.sharding.constraint import CONSTRAINTS
 from rune.transforms.sharding.localize import input_specs, localized, meshes_within
 from rune.transforms.sharding.refusal import require_there
 from rune.transforms.sharding.reshard import layout_of
@@ -172,9 +172,7 @@ def _wordings(program: Program, mesh: Mesh, places: Sequence[Place]) -> list[lis
     """
     _, is_read = of_results(program, (True,) * len(program.outputs))
     first = next(((v, p) for v, p, read in zip(program.inputs, places, is_read, strict=True) if read), None)
-    constraints: dict[Atom, Equation] = {
-        e.results[0]: e for e in program.equations if e.primitive is sharding_constraint
-    }
+    constraints: dict[Atom, Equation] = {e.results[0]: e for e in program.equations if e.primitive in CONSTRAINTS}
     wordings: list[list[PartitionSpec]] = []
     for atom in program.outputs:
         equation = constraints.get(atom)

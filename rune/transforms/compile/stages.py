@@ -335,7 +335,7 @@ class Compiled(Lowered):
                 hint="transform the jitted function instead",
             )
         types = self._checked_types(leaves, treedef)
-        # Free arguments go to where described ones were.
+        # Uncommitted arguments go where the described ones were.
         if any(self.places):
             leaves = [*map(_following, leaves, self.places)]
             args, kwargs = tree.unflatten(treedef, leaves)

@@ -50,8 +50,8 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> Conver
 def capture_convert(fun: Callable[..., object], *example_args: object) -> Converted:
     """`closure_convert` whose values are all traced ones that `fun` closes over, integers too.
 
-    For functions that a rule holds: a program with that rule may be differentiated after its trace
-    has ended, and no value of the trace can be read then.
+    It is for the functions of a rule: a program with that rule may be differentiated after its
+    trace has ended, when no value of the trace can be read.
     """
     return _converted(fun, example_args, lambda value: isinstance(value, Tracer))
 

@@ -162,9 +162,9 @@ def size_of(type: ArrayType, axis: int) -> int:
 
 
 def _sliced(span: Span | None, start: int, stride: int, size: int, region: Region) -> list[Span]:
-    """The elements of a slice that the devices have; those nearest to these, and equal parts of it.
+    """The elements of a slice that the devices have already.
 
-    Both are for a stride that does not divide the share.
+    If the stride does not divide the share: the nearest elements to those, and equal parts.
     """
     if span is None:
         return []
@@ -400,7 +400,7 @@ def _steps(step: Step, letter: int, type: ArrayType, axis: int) -> tuple[int, in
 
 
 def _of_parts(span: Span, source: int, target: int) -> Span | None:
-    """The span of axes split in as many parts; None if it has a piece of a part."""
+    """The span in parts of another size; None if it begins or ends within a part."""
     if any(n % source for n in (span.share, span.first, span.width)):
         return None
     return Span(span.names, *(n // source * target for n in (span.share, span.first, span.width)))

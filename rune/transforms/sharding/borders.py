@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from rune.ops.movement import concatenate, pad, slice_
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
 from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
-from rune.transforms.sharding.block import Block, Computed, Outside
+from rune.transforms.sharding.block import Block, Computed, Layouts, Outside
 from rune.transforms.sharding.border_rules import Step, constant_starts, has_rule, reduced_spans, size_of
 from rune.transforms.sharding.letters import Letters, letters_beside_indices
 from rune.transforms.sharding.reshard import uncut
@@ -45,13 +44,9 @@ from rune.transforms.sharding.spans import (
     even_span,
     exchanged,
     is_exchanged,
-    joined,
     part_of,
     sent,
 )
-
-if TYPE_CHECKING:
-    from rune.transforms.sharding.localize import Localize
 
 _KINDS = Scalar | Convert | Bitcast | Parts | View | Reduction | Contraction | Cumulative
 # Each element of a result is of one element of each operand, unless a contraction has sums.
@@ -59,7 +54,7 @@ _OF_ELEMENTS = Scalar | Convert | Bitcast | View | Contraction
 MOST_LINKS = 8  # as many as between the products of a convolution's gradient and its windows
 
 
-def bordered(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Block | None:
+def bordered(local: Layouts, primitive: Primitive, args: Sequence[Value], params: Params) -> Block | None:
     """The result of an operation on neighbours along an axis that is split; None for others."""
     # Indices that are computed outside of an axis would be out of bounds.
     if not isinstance(primitive.lower, _KINDS) or primitive is gather or not local.region.has_spans:
@@ -89,7 +84,7 @@ def bordered(local: Localize, primitive: Primitive, args: Sequence[Value], param
     return _block(local, operation, step.result, step.run(operands, target), target)
 
 
-def _at_constants(local: Localize, args: Sequence[Value], sizes: Shape) -> Block | None:
+def _at_constants(local: Layouts, args: Sequence[Value], sizes: Shape) -> Block | None:
     """A window whose starts are constants, as a slice; None for others."""
     starts = constant_starts([*map(_constant, args[1:])], type_of(args[0]).shape, sizes)
     if starts is None:
@@ -99,7 +94,7 @@ def _at_constants(local: Localize, args: Sequence[Value], sizes: Shape) -> Block
     return bordered(local, slice_, args[:1], params)
 
 
-def _ring(local: Localize, step: Step, args: Sequence[Value]) -> Block | None:
+def _ring(local: Layouts, step: Step, args: Sequence[Value]) -> Block | None:
     """A concatenation of parts that follow each other on the ring of one array: a part of the ring.
 
     So the borders of an array that is rolled, or padded by its other end, are sent once.
@@ -128,7 +123,7 @@ def _ring(local: Localize, step: Step, args: Sequence[Value]) -> Block | None:
     return _block(local, operation, step.result, _window(local, array, needed), tuple(target))
 
 
-def _part(local: Localize, value: Value, axis: int) -> tuple[Block | None, int, int]:
+def _part(local: Layouts, value: Value, axis: int) -> tuple[Block | None, int, int]:
     """The array of which a value is a part along one axis, and the bounds of the part."""
     if not local.owns(value):
         return None, 0, 0
@@ -142,7 +137,7 @@ def _part(local: Localize, value: Value, axis: int) -> tuple[Block | None, int, 
     return array, params["start"][axis], params["limit"][axis]
 
 
-def _from_outside(local: Localize, source: Outside, params: Params) -> Block | None:
+def _from_outside(local: Layouts, source: Outside, params: Params) -> Block | None:
     """A slice of what a loop reads, cut outside of it, so that its borders are sent there, once."""
     assert source.interpreter.parent is not None
     with use(source.interpreter.parent):
@@ -153,7 +148,7 @@ def _from_outside(local: Localize, source: Outside, params: Params) -> Block | N
 
 
 def _step(
-    local: Localize, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters | None = None
+    local: Layouts, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters | None = None
 ) -> Step | None:
     """The operation with the spans of its operands; None if it cannot be done by spans.
 
@@ -207,7 +202,7 @@ def _is_most(step: Step, target: Spans) -> bool:
     return True
 
 
-def _spans(local: Localize, value: Value) -> Spans:
+def _spans(local: Layouts, value: Value) -> Spans:
     """The elements of a value that the devices have."""
     type = type_of(value)
     if not local.owns(value):
@@ -215,11 +210,11 @@ def _spans(local: Localize, value: Value) -> Spans:
     return value.spans or tuple(_equal_parts(local, type, axis, names) for axis, names in enumerate(value.layout))
 
 
-def _equal_parts(local: Localize, type: ArrayType, axis: int, names: tuple[Name, ...]) -> Span | None:
+def _equal_parts(local: Layouts, type: ArrayType, axis: int, names: tuple[Name, ...]) -> Span | None:
     return even_span(names, size_of(type, axis), local.region) if names else None
 
 
-def _block(local: Localize, operation: Computed, type: ArrayType, value: Value, target: Spans) -> Block:
+def _block(local: Layouts, operation: Computed, type: ArrayType, value: Value, target: Spans) -> Block:
     """The block of a result of which the devices have these spans."""
     region, args = local.region, operation.args
     layout = tuple(_names_of_parts(local, s, size_of(type, axis)) for axis, s in enumerate(target))
@@ -237,7 +232,7 @@ def _block(local: Localize, operation: Computed, type: ArrayType, value: Value, 
     return Block(local, value, type, uncut(type.ndim) if is_remade else layout, source, target, bytes_sent, operation)
 
 
-def _names_of_parts(local: Localize, span: Span | None, size: int) -> tuple[Name, ...]:
+def _names_of_parts(local: Layouts, span: Span | None, size: int) -> tuple[Name, ...]:
     """The mesh axes that split an axis in equal parts, if devices can exchange a span for these."""
     if span is None or size % devices_of(span, local.region):
         return ()
@@ -245,7 +240,7 @@ def _names_of_parts(local: Localize, span: Span | None, size: int) -> tuple[Name
     return span.names if is_exchanged(span, parts, size, local.region) else ()
 
 
-def _bytes_to_all(local: Localize, block: Block) -> float:
+def _bytes_to_all(local: Layouts, block: Block) -> float:
     """The bytes that a device sends so that all devices have all of a block."""
     if uncut(block.type.ndim) in block.copies:
         return 0.0
@@ -271,7 +266,7 @@ class _Link:
         return self.args[self.number], self.step.operands(self.target)[self.number]
 
 
-def _window(local: Localize, value: Value, target: Spans) -> Value:
+def _window(local: Layouts, value: Value, target: Spans) -> Value:
     """The elements of a value by these spans: exchanged, or computed from fewer that are."""
     links: list[_Link] = []
     count, elements = 0, _sent_elements(local, value, target)
@@ -290,7 +285,7 @@ def _window(local: Localize, value: Value, target: Spans) -> Value:
     return result
 
 
-def _link(local: Localize, value: Value, target: Spans) -> _Link | None:
+def _link(local: Layouts, value: Value, target: Spans) -> _Link | None:
     """The operation that computes a value for other spans; None if it would compute much again."""
     operation = value.operation if local.owns(value) else None
     if operation is None or not isinstance(operation.primitive.lower, _OF_ELEMENTS):
@@ -315,7 +310,7 @@ def _elements(type: ArrayType) -> int:
     return math.prod(size_of(type, axis) for axis in range(type.ndim))
 
 
-def _sent_elements(local: Localize, value: Value, target: Spans) -> float:
+def _sent_elements(local: Layouts, value: Value, target: Spans) -> float:
     """How many elements a device sends so that each has those of the target."""
     spans, type = _spans(local, value), type_of(value)
     sizes = [span.share if span else size_of(type, axis) for axis, span in enumerate(spans)]
@@ -324,7 +319,7 @@ def _sent_elements(local: Localize, value: Value, target: Spans) -> float:
     return math.prod(sizes) * sum(shares)
 
 
-def _from_devices(local: Localize, value: Value, target: Spans) -> Value:
+def _from_devices(local: Layouts, value: Value, target: Spans) -> Value:
     """The elements of a value by these spans, from those that the devices have."""
     if not any(target):
         return local.everything(value)
@@ -336,37 +331,10 @@ def _from_devices(local: Localize, value: Value, target: Spans) -> Value:
     spans, region = _spans(local, value), local.region
     sizes = [size if isinstance(size, int) else 0 for size in type_of(value).shape]
     near = [is_exchanged(a, b, size, region) for a, b, size in zip(spans, target, sizes, strict=True)]
-    part = _with_whole_axes(local, value, near)
+    part = local.with_whole_axes(value, near)
     for axis, (source, needed) in enumerate(zip(spans, target, strict=True)):
         if near[axis] and source and needed:
             part = exchanged(part, axis, source, needed, sizes[axis], region)
         elif needed:
             part = part_of(part, axis, needed, region)
-    return part
-
-
-def _with_whole_axes(local: Localize, value: Value, near: Sequence[bool]) -> Value:
-    """The device's elements of a value, joined along the axes that are not exchanged."""
-    if not local.owns(value) or not value.spans:
-        layout = value.layout if local.owns(value) else ((),) * len(near)
-        return local.at(value, tuple(names if n else () for names, n in zip(layout, near, strict=True)))
-    part = value.value
-    for axis, span in enumerate(value.spans):
-        if span is not None and not near[axis]:
-            part = joined(part, axis, span, size_of(value.type, axis), local.region)
-    return part
-
-
-def settled(block: Block, local: Localize) -> Value:
-    """A block that has spans, in its layout: in equal parts of axes, or whole along them."""
-    if isinstance(block.source, Outside):
-        interpreter = block.source.interpreter
-        assert interpreter.parent is not None
-        with use(interpreter.parent):
-            return interpreter.at(block.source.block, block.layout)
-    part = _with_whole_axes(local, block, [bool(names) for names in block.layout])
-    for axis, (span, names) in enumerate(zip(block.spans, block.layout, strict=True)):
-        if span is not None and names:
-            size = size_of(block.type, axis)
-            part = exchanged(part, axis, span, even_span(names, size, local.region), size, local.region)
     return part

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import current
@@ -21,15 +20,12 @@ from rune.core.values import Value
 from rune.ops.branch import bind_branch
 from rune.ops.loop import stage_within
 from rune.transforms.sharding.agreement import agreed
-from rune.transforms.sharding.block import Block
+from rune.transforms.sharding.block import Block, Layouts
 from rune.transforms.sharding.reshard import Layout, cut_less, cut_more
 from rune.transforms.sharding.scattered_sums import economical_stage
 
-if TYPE_CHECKING:
-    from rune.transforms.sharding.localize import Localize
 
-
-def local_branch(outside: Localize, args: Sequence[Value], branches: Sequence[Program]) -> list[Block]:
+def local_branch(outside: Layouts, args: Sequence[Value], branches: Sequence[Program]) -> list[Block]:
     """The results of the branch with this number; each device runs its part of the branch."""
     number, *operands = args
     # Branches are first written in their own layouts, and again if their results must be converted.
@@ -50,7 +46,7 @@ def _joined(a: Layout, b: Layout) -> Layout:
 
 
 def _local(
-    outside: Localize, program: Program, operands: Sequence[Value], layouts: Sequence[Layout] | None
+    outside: Layouts, program: Program, operands: Sequence[Value], layouts: Sequence[Layout] | None
 ) -> tuple[Staged, list[Layout]]:
     """A branch without inputs that yields blocks in these layouts, and the layouts of its results.
 
@@ -69,6 +65,6 @@ def _local(
     return economical_stage(stage_within(run, [], program.name)), results
 
 
-def _within(inside: Localize, value: Value) -> Value:
+def _within(inside: Layouts, value: Value) -> Value:
     """An operand, as a branch sees it."""
     return value.within(inside) if isinstance(value, Block) else value

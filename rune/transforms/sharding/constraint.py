@@ -2,8 +2,8 @@
 
 %1: f32[8] = sharding_constraint %0 {sharding=NamedSharding(Mesh('data': 4), P('data'))}
 
-With `of_argument`, a parameter where it is True, `in_shardings` has the sharding for an argument:
-an array that is committed to another layout is refused, and not laid out (refusal.py).
+argument_layout is the sharding that `in_shardings` has for an argument: the same, but an array that
+is committed to another layout is refused, and not laid out (refusal.py).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def fitted(sharding: NamedSharding, shape: Shape) -> NamedSharding:
     return sharding.update(spec=PartitionSpec(*names))
 
 
-def _type_rule(x: ArrayType, *, sharding: NamedSharding, of_argument: bool = False) -> ArrayType:
+def _type_rule(x: ArrayType, *, sharding: NamedSharding) -> ArrayType:
     sharding.shard_shape(x.shape)  # refuses an axis that the mesh does not divide
     return x
 
 
-def _run(x: Value, *, sharding: NamedSharding, of_argument: bool = False) -> Array:
+def _run(x: Value, *, sharding: NamedSharding) -> Array:
     type = type_of(x)
     array = x if isinstance(x, Array) else put(np.asarray(x, type.dtype), type, CPU)
     if not any(map(sharding.spec.is_open, range(type.ndim))):
@@ -55,9 +55,7 @@ def _run(x: Value, *, sharding: NamedSharding, of_argument: bool = False) -> Arr
     return put_at(array, committed_to(spread(sharding.update(spec=spec))))
 
 
-def _batch(
-    batched: Sequence[bool], size: Size, x: Value, *, sharding: NamedSharding, of_argument: bool = False
-) -> tuple[Array, bool]:
+def _batch(batched: Sequence[bool], size: Size, x: Value, *, sharding: NamedSharding) -> tuple[Array, bool]:
     axis = own_axis()
     # Lanes lead, and stay as they are split already unless vmap says how.
     lanes = axis.split if axis is not None and axis.split else PartitionSpec.UNCONSTRAINED
@@ -65,13 +63,18 @@ def _batch(
     return sharding_constraint(x, sharding=NamedSharding(sharding.mesh, spec)), batched[0]
 
 
-sharding_constraint: Direct = Direct(
-    "sharding_constraint",
-    "movement",
-    _type_rule,
-    reference=lambda x, sharding, of_argument=False: x,
-    jvp=(lambda dx, x, y, sharding, of_argument=False: sharding_constraint(dx, sharding=sharding),),
-    transpose=lambda ct, linear, x, sharding, of_argument=False: [sharding_constraint(ct, sharding=sharding)],
-    batch=_batch,
-    run=_run,
-)
+def _constraint(name: str) -> Direct:
+    return Direct(
+        name,
+        "movement",
+        _type_rule,
+        reference=lambda x, sharding: x,
+        jvp=(lambda dx, x, y, sharding: sharding_constraint(dx, sharding=sharding),),
+        transpose=lambda ct, linear, x, sharding: [sharding_constraint(ct, sharding=sharding)],
+        batch=_batch,
+        run=_run,
+    )
+
+
+sharding_constraint, argument_layout = _constraint("sharding_constraint"), _constraint("argument_layout")
+CONSTRAINTS = sharding_constraint, argument_layout

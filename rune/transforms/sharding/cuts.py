@@ -66,7 +66,7 @@ def cuts_of(letters: Letters, operands: Sequence[Operand], results: Sequence[Arr
         back = _bytes_of_results(letters, cuts, first, results, region)
         back_to_parts = back / -work if sums else back
         is_less = 2 * (sent + back_to_parts) <= first_sent - sums / 2 and sent + back < least
-        # Devices add up in order not to have all of an operand, such as a weight.
+        # Devices add up parts so that none of them needs all of an operand, such as a weight.
         is_gathering = sums and _gathers(letters, cuts, operands, region)
         if work < best_work or (work == best_work and is_less and not is_gathering):
             best, best_work, least = cuts, work, sent + back

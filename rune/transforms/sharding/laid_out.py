@@ -11,7 +11,7 @@ from rune.core.values import Value
 from rune.sharding import NamedSharding
 from rune.transforms.compile.placement import destinations, put_each, shortest
 from rune.transforms.compile.static_arguments import Marked
-from rune.transforms.sharding.constraint import sharding_constraint
+from rune.transforms.sharding.constraint import argument_layout, sharding_constraint
 
 R = TypeVar("R")
 
@@ -49,7 +49,7 @@ def laid_out(
 
 def _as_argument(value: Value, sharding: NamedSharding) -> Value:
     """An argument laid out by a sharding, which must not be committed to another layout."""
-    return sharding_constraint(value, sharding=shortest(value, sharding), of_argument=True)
+    return argument_layout(value, sharding=shortest(value, sharding))
 
 
 def _as_written(value: Value, sharding: NamedSharding) -> Value:

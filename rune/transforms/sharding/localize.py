@@ -10,15 +10,14 @@ right.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 from rune.core.evaluate import eval_program
 from rune.core.higher import Runs, called_once, calls, subprograms
-from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.lower import Bitcast, Convert, Exchange, Host, Position, Scalar, View
+from rune.core.interpreter import Axis, current, type_of, use
+from rune.core.lower import Exchange, Host
 from rune.core.manual import Manual
 from rune.core.memo import per_program
 from rune.core.primitive import Effect, Primitive
@@ -28,165 +27,30 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.lowering.meetings import OnceCall
-from rune.ops.arithmetic import add
 from rune.ops.branch import branch
-from rune.ops.family import zeros_like
-from rune.ops.indexing import scatter_add
 from rune.ops.loop import loop
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.variation import untyped
-from rune.transforms.sharding.block import Block, Computed, Outside
+from rune.transforms.sharding.block import Block, Computed, Layouts
 from rune.transforms.sharding.blocks import Region, Specs
-from rune.transforms.sharding.borders import bordered, settled
+from rune.transforms.sharding.borders import bordered
 from rune.transforms.sharding.branches import local_branch
-from rune.transforms.sharding.by_index import READS, ByIndex
-from rune.transforms.sharding.constraint import sharding_constraint
-from rune.transforms.sharding.cuts import (
-    Cuts,
-    Operand,
-    bytes_between,
-    cuts_for,
-    cuts_of,
-    cuts_of_result,
-    indexed_cut,
-    operand_layouts,
-    with_sizes_of,
-    within,
-)
+from rune.transforms.sharding.constraint import CONSTRAINTS, argument_layout
+from rune.transforms.sharding.cuts import cuts_of
 from rune.transforms.sharding.letters import letters_beside_indices, letters_of
 from rune.transforms.sharding.loops import local_loop
-from rune.transforms.sharding.reshard import Layout, constrained_layout, finer, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.reshard import Layout, constrained_layout, finer, layout_of, spec_of
 from rune.transforms.sharding.running import running
 from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
-# Operations whose elements are as quick to compute again as to receive.
-_OF_ELEMENTS = Scalar | Convert | Bitcast | View | Position
-MOST_LINKS = 4  # of a chain of operations that are computed again
 
 
-class Localize(Interpreter):
+class Localize(Layouts):
     """Binds in its parent, inside the axes of the mesh, the operations of a device on blocks."""
 
-    __slots__ = ("region", "runs")
-
-    def __init__(self, parent: Interpreter, region: Region, runs: int | None = 1):
-        super().__init__(parent)
-        self.region, self.runs = region, runs
-
-    def block(self, value: Value, type: ArrayType, spec: PartitionSpec) -> Block:
-        """The tracer of a block."""
-        return Block(self, value, type, layout_of(spec, type.ndim))
-
-    def layout(self, value: Value) -> Layout:
-        """The layout of a value."""
-        return value.layout if self.owns(value) else uncut(type_of(value).ndim)
-
-    def within(self, parent: Interpreter, runs: int | None = 1) -> Localize:
-        """An interpreter for a program that an equation of this one holds.
-
-        runs: how often the equation runs it; None if that is unknown
-        """
-        return Localize(parent, self.region, None if self.runs is None or runs is None else self.runs * runs)
-
-    def operand(self, value: Value) -> Operand:
-        """A value as an operand. What a loop reads from outside is sent once for all its steps."""
-        is_outside = self.owns(value) and isinstance(value.source, Outside)
-        often = 1.0 if not is_outside else 0.0 if self.runs is None else 1 / max(self.runs, 1)
-        return Operand(type_of(value), self.layout(value), often)
-
-    def at(self, value: Value, target: Layout) -> Value:
-        """The device's part of a value in another layout."""
-        if not self.owns(value):
-            return resharded(value, self.region.mesh, uncut(type_of(value).ndim), target)
-        # A chain of operations may be long, so it is walked with a stack of its own: a block waits
-        # until its operands have copies in the layouts that it needs.
-        pending = [(value, target)]
-        while pending:
-            block, layout = pending[-1]
-            if block.layout not in block.copies:
-                if isinstance(block.source, Computed) and layout != block.layout:
-                    pending.append((block, block.layout))
-                    continue
-                if not isinstance(block.source, Computed):
-                    block.copies[block.layout] = settled(block, self)
-            source, cuts = block.source, self._cuts_back(block, layout)
-            operands: list[tuple[Block, Layout]] = []
-            if cuts is not None and isinstance(source, Computed):
-                targets = zip(source.args, operand_layouts(source.letters, cuts), strict=True)
-                operands = [(a, at) for a, at in targets if self.owns(a) and at not in a.copies]
-            if operands:
-                pending += operands
-                continue
-            if layout not in block.copies:
-                block.copies[layout] = self._copy(block, layout, cuts)
-            pending.pop()
-        return value.copies[target]
-
-    def owns(self, value: Value) -> TypeGuard[Block]:
-        """Whether a value is a block of this interpreter."""
-        return isinstance(value, Block) and value.interpreter is self
-
-    def _cuts_back(self, block: Block, target: Layout) -> Cuts | None:
-        """The cuts for computing a block in another layout; None if it is exchanged instead."""
-        source = block.source
-        if target in block.copies or not isinstance(source, Computed):
-            return None
-        # With spans a block has no other layout yet; of one in equal parts all is computed again.
-        if not block.copies or (block.bytes_to_all and target == uncut(block.type.ndim)):
-            return {}
-        cuts = cuts_for(target, source.letters, [*map(self.operand, source.args)], block.type, self.region)
-        return self._cuts_again(source, target, self._exchanged(block, target)) if cuts is None else cuts
-
-    def _cuts_again(self, operation: Computed, target: Layout, limit: float, links: int = MOST_LINKS) -> Cuts | None:
-        """The cuts for computing a result again from operands of which less is sent, or None.
-
-        limit: the bytes that are sent otherwise
-        """
-        letters = operation.letters
-        if not isinstance(operation.primitive.lower, _OF_ELEMENTS) or letters.indexed or not links:
-            return None
-        cuts = cuts_of_result(target, letters, self.region)
-        if cuts is None:
-            return None
-        sides = zip(operation.args, operand_layouts(letters, cuts), strict=True)
-        return cuts if sum(self._sent(a, layout, links - 1) for a, layout in sides) < limit else None
-
-    def _sent(self, value: Value, target: Layout, links: int) -> float:
-        """The bytes that a device sends for its part of a value in a layout."""
-        if not self.owns(value) or target in value.copies:
-            return 0.0
-        limit, source = self._exchanged(value, target), value.source
-        if not limit or not isinstance(source, Computed):
-            return limit
-        cuts = self._cuts_again(source, target, limit, links)
-        if cuts is None:
-            return limit
-        sides = zip(source.args, operand_layouts(source.letters, cuts), strict=True)
-        return sum(self._sent(a, layout, links - 1) for a, layout in sides)
-
-    def _exchanged(self, block: Block, target: Layout) -> float:
-        """The bytes that a device sends to bring a block from the nearest layout to another."""
-        often, layouts = self.operand(block).often, block.copies or (block.layout,)
-        return often * min(bytes_between(block.type, at, target, self.region) for at in layouts)
-
-    def _copy(self, block: Block, target: Layout, cuts: Cuts | None) -> Value:
-        match block.source:
-            case Computed() as operation if cuts is not None:
-                return self._parts(operation, cuts, [(block.type, target)])[0]
-            # A value from outside a loop is converted there, once for all steps.
-            case Outside(interpreter, outside):
-                assert interpreter.parent is not None
-                with use(interpreter.parent):
-                    return interpreter.at(outside, target)
-        # A value gathered once need not be gathered again.
-        layout = min(block.copies, key=lambda at: bytes_between(block.type, at, target, self.region))
-        return resharded(block.copies[layout], self.region.mesh, layout, target)
-
-    def everything(self, value: Value) -> Value:
-        """All of a value, on every device."""
-        return self.at(value, uncut(type_of(value).ndim))
+    __slots__ = ()
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
         """The device's work for its part of the results."""
@@ -195,7 +59,7 @@ class Localize(Interpreter):
         if body is not None:
             with use(self.parent):
                 return self._each_device(args, body, params["region"], params["in_specs"], params["out_specs"])
-        if primitive is sharding_constraint:
+        if primitive in CONSTRAINTS:
             with use(self.parent):
                 return self._laid_out(args[0], params["sharding"])
         if primitive is loop:
@@ -282,34 +146,8 @@ class Localize(Interpreter):
         results = list(zip(types, layouts, strict=True))
         # Parts of one of several results would compute all of them again, and a collective send.
         source = None if primitive.multiple_results or isinstance(primitive.lower, Exchange) else operation
-        values = self._parts(operation, cuts, results)
+        values = self.parts(operation, cuts, results)
         return [Block(self, v, t, layout, source) for v, (t, layout) in zip(values, results, strict=True)]
-
-    def _parts(self, operation: Computed, cuts: Cuts, results: Sequence[tuple[ArrayType, Layout]]) -> list[Value]:
-        """A device's part of an operation with these cuts."""
-        primitive, letters = operation.primitive, operation.letters
-        (type, layout), inner = results[0], within(letters, cuts)
-        inner_layout = tuple(inner.get(letter, ()) for letter in letters.results[0])
-        indexed = indexed_cut(letters, cuts)
-        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(inner_layout)), indexed)
-        layouts = operand_layouts(letters, cuts)
-        operands = [self.at(a, layout) for a, layout in zip(operation.args, layouts, strict=True)]
-        reductions = [(unite, name) for letter, unite in letters.reductions.items() for name in cuts.get(letter, ())]
-        # The array that is added to counts once: devices add their parts to zeros first.
-        start = operands[0] if reductions and primitive is scatter_add else None
-        if start is not None:
-            operands[0] = zeros_like(start)
-        if indexed:
-            by_index = ByIndex(primitive, type_of(operation.args[0]), indexed, self.region)
-            finish = functools.partial(resharded, mesh=self.region.mesh, source=inner_layout, target=layout)
-            is_read = primitive in READS
-            values = [by_index.read(operands, params, finish) if is_read else by_index.write(operands, params)]
-        else:
-            outs = primitive(*operands, **params)
-            values = list(outs) if primitive.multiple_results else [outs]
-        for unite, name in reductions:
-            values = [unite(v, axis_name=name) for v in values]
-        return values if start is None else [add(start, v) for v in values]
 
     def _undivided(
         self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
@@ -369,7 +207,7 @@ def meshes_within(program: Program) -> tuple[Mesh, ...]:
     for equation in program.equations:
         if body_of(equation.primitive, equation.operands, equation.params) is not None:
             meshes[equation.params["region"].mesh] = None
-        if equation.primitive is sharding_constraint:
+        if equation.primitive in CONSTRAINTS:
             meshes[equation.params["sharding"].mesh] = None
         for inner in subprograms(equation):
             meshes.update(dict.fromkeys(meshes_within(inner)))
@@ -401,7 +239,7 @@ def input_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
     for equation in program.equations:
         for atom in equation.operands:
             if atom in shardings:
-                is_constraint = equation.primitive is sharding_constraint
+                is_constraint = equation.primitive in CONSTRAINTS
                 shardings[atom].add(equation.params["sharding"] if is_constraint else None)
     for atom in program.outputs:
         if atom in shardings:
@@ -412,7 +250,7 @@ def input_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
 @per_program
 def argument_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
     """For each input the sharding that `in_shardings` has for it; None without one."""
-    layouts = (e for e in program.equations if e.params.get("of_argument"))
+    layouts = (e for e in program.equations if e.primitive is argument_layout)
     shardings: dict[Atom, NamedSharding] = {e.operands[0]: e.params["sharding"] for e in layouts}
     return tuple(map(shardings.get, program.inputs))
 
@@ -425,7 +263,7 @@ def output_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
 
 
 def _sharding_by(equation: Equation, result: Var) -> NamedSharding | None:
-    if equation.primitive is sharding_constraint:
+    if equation.primitive in CONSTRAINTS:
         sharding: NamedSharding = equation.params["sharding"]
         return sharding.update(spec=sharding.spec.settled())
     program = called_once(equation.primitive, equation.operands, equation.params)
@@ -435,6 +273,6 @@ def _sharding_by(equation: Equation, result: Var) -> NamedSharding | None:
 def _operand_specs(equation: Equation) -> Specs:
     if body_of(equation.primitive, equation.operands, equation.params) is not None:
         return equation.params["in_specs"]
-    if equation.primitive is sharding_constraint:
+    if equation.primitive in CONSTRAINTS:
         return (equation.params["sharding"].spec.settled(),)
     return (PartitionSpec(),) * len(equation.operands)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
@@ -32,13 +31,10 @@ from rune.ops.family import zeros_like
 from rune.ops.loop import COUNTER, bind_loop, stage_within
 from rune.records import dataclass
 from rune.transforms.sharding.agreement import agreed, is_exact
-from rune.transforms.sharding.block import Block, Outside
+from rune.transforms.sharding.block import Block, Layouts, Outside
 from rune.transforms.sharding.later_sums import later_sums
 from rune.transforms.sharding.reshard import Layout, cut_less, cut_more, spec_of, uncut
 from rune.transforms.sharding.scattered_sums import economical_stage
-
-if TYPE_CHECKING:
-    from rune.transforms.sharding.localize import Localize
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ class _State:
 
 
 def local_loop(
-    outside: Localize, args: Sequence[Value], consts: int, body: Program, condition: Program | None, count: Size | None
+    outside: Layouts, args: Sequence[Value], consts: int, body: Program, condition: Program | None, count: Size | None
 ) -> list[Block]:
     """The results of a loop; each device runs its part of the body."""
     const_values, carry = args[:consts], args[consts:]
@@ -122,7 +118,7 @@ def _are_free(condition: Staged | None, carries: int) -> list[bool]:
     return [not r for r in is_read[len(condition.captured) + 1 :]]
 
 
-def _condition(outside: Localize, program: Program, const_values: Sequence[Value], state: _State) -> Staged:
+def _condition(outside: Layouts, program: Program, const_values: Sequence[Value], state: _State) -> Staged:
     """The condition on the blocks of the state, on which all devices agree."""
     count = len(program.inputs) - 1 - len(const_values)  # it does not take the arrays
     local_condition, _ = _local(
@@ -140,7 +136,7 @@ def _condition(outside: Localize, program: Program, const_values: Sequence[Value
 
 
 def _local(
-    outside: Localize,
+    outside: Layouts,
     program: Program,
     const_values: Sequence[Value],
     types: Sequence[ArrayType],
@@ -170,7 +166,7 @@ def _local(
     return economical_stage(stage_within(run, [COUNTER, *block_types], program.name)), results
 
 
-def _from_outside(outside: Localize, inside: Localize, value: Value) -> Value:
+def _from_outside(outside: Layouts, inside: Layouts, value: Value) -> Value:
     """A value that a loop reads, as its body sees it."""
     if not isinstance(value, Block):
         return value

@@ -11,7 +11,6 @@ Invariant: the result is split as the operand. Sums of floats are rounded in ano
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,17 +25,14 @@ from rune.ops.movement import pad
 from rune.ops.scalars import order_limits
 from rune.ops.windows import dynamic_slice
 from rune.transforms.programs.call_rules import Params
-from rune.transforms.sharding.block import Block
+from rune.transforms.sharding.block import Block, Layouts
 from rune.transforms.sharding.reshard import device_number, gathered
 from rune.transforms.sharding.spans import cropped
-
-if TYPE_CHECKING:
-    from rune.transforms.sharding.localize import Localize
 
 _COMBINED_BY: Mapping[str, Callable[[Value, Value], Value]] = {"add": add, "mul": mul, "max": max, "min": min}
 
 
-def running(local: Localize, primitive: Primitive, args: Sequence[Value], params: Params) -> Block | None:
+def running(local: Layouts, primitive: Primitive, args: Sequence[Value], params: Params) -> Block | None:
     """The result of a running sum along an axis that is split; None for other operations."""
     if not isinstance(primitive.lower, Cumulative):
         return None
@@ -63,7 +59,7 @@ def _others(axis: int, shape: Sequence[object]) -> tuple[int, ...]:
     return tuple(n for n in range(len(shape)) if n != axis)
 
 
-def _totals(local: Localize, primitive: Primitive, operand: Block, total: Value, params: Params) -> Value:
+def _totals(local: Layouts, primitive: Primitive, operand: Block, total: Value, params: Params) -> Value:
     """The sum of the blocks before a device's, from the total of its own; `axis` has size 1."""
     assert isinstance(primitive.lower, Cumulative)
     axis, names, mesh = params["axis"], operand.layout[params["axis"]], local.region.mesh
