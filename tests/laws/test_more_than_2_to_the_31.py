@@ -16,7 +16,9 @@ import rune.numpy as rnp
 from rune import lax
 from rune.core.higher import subprograms
 from rune.core.program import Literal, Program
+from rune.dims import symbol
 from rune.errors import DimensionError
+from rune.ops.family import position_dtype
 from tests.support.sampling import IS_WHOLE
 
 N = 2**31 + 7
@@ -117,3 +119,8 @@ def test_an_element_written_beyond_2_to_the_31_is_read_back(name: str):
 
     assert int(x[N - 5]) == 1
     assert int(x.astype("bool").sum()) == (2 if name == "slice written" else 1)
+
+
+def test_positions_on_an_axis_that_is_certainly_longer_have_64_bits():
+    assert position_dtype(3, symbol("n", 2**31)) == np.int64
+    assert position_dtype(2**31 - 1, symbol("n", 1, 2**31)) == np.int32

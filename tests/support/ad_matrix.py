@@ -198,10 +198,14 @@ def _on_devices(x: Any) -> Any:
     return rune.shard_map(body, mesh=mesh, in_specs=P(), out_specs=P())(x)
 
 
+_ROWS = NamedSharding(Mesh(["cpu:0"], "a"), P("a"))
+
+
 def _laid_out(x: Any) -> Any:
-    return lax.with_sharding_constraint(x * 2.0, NamedSharding(Mesh(["cpu:0"], "a"), P("a")))
+    return lax.with_sharding_constraint(x * 2.0, _ROWS)
 
 
+_with_rows = rune.jit(lambda x: x * 2.0, in_shardings=_ROWS)
 CUBE = array(np.linspace(0.2, 1.1, 27).reshape(3, 3, 3))
 CALLS: Mapping[str, Sequence[Function]] = {
     "jit": (rune.jit(lambda x: rnp.sin(x) * x),),
@@ -218,6 +222,7 @@ CALLS: Mapping[str, Sequence[Function]] = {
     "to_device": (lambda x: rune.device_put(x, "cpu:0") * 2.0,),
     "shard_map": (_on_devices,),
     "sharding_constraint": (_laid_out,),
+    "argument_layout": (_with_rows, _linear(_with_rows)),
     "scan": (_scan,),
     "cond": (_cond,),
     "while": (_while, _counted),
