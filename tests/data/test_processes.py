@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +120,8 @@ def test_a_function_that_pickle_cannot_send_is_refused():
 
 def test_a_run_that_ends_early_has_its_workers_end_unkilled(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(processes, "_STOP_S", HANG_S)  # in which a busy machine lets them end
-    killed = []
-    monkeypatch.setattr(multiprocessing.process.BaseProcess, "kill", killed.append)
+    killed, kill = [], BaseProcess.kill
+    monkeypatch.setattr(BaseProcess, "kill", lambda p: (killed.append(p), kill(p)))
     run = iter(data.sequence(range(1000)).map(functions.wide, workers=FORK))
     next(run)
 
