@@ -33,6 +33,7 @@ import numpy as np
 
 from rune import data
 from rune.data import shared_memory
+from tests.support.eventually import eventually
 
 HANG_S = 60
 SIZE = 40
@@ -179,7 +180,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"run {number}: {problem}")
     faulthandler.cancel_dump_traceback_later()
     gc.collect()
-    time.sleep(1.0)  # runs that were dropped end by themselves
+    # Runs that were dropped end by themselves.
+    eventually(lambda: all(n <= before[name] for name, n in leftovers().items()))
     after = leftovers()
     wrong.update({f"{name} left": n - before[name] for name, n in after.items() if n > before[name]})
     seconds = time.monotonic() - begin

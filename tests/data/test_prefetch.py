@@ -22,6 +22,7 @@ from rune import data
 from rune.errors import DataError, DeviceError
 from tests.data.functions import square
 from tests.support.close import same
+from tests.support.eventually import HANG_S, eventually
 
 
 def readers() -> int:
@@ -32,15 +33,11 @@ def readers() -> int:
 def _leaves_no_thread() -> Iterator[None]:
     yield
     gc.collect()
-    assert threads_after_a_while() == 0
+    assert all_readers_end()
 
 
-def threads_after_a_while() -> int:
-    """The threads that are left when those that should end have had the time to do so."""
-    deadline = time.monotonic() + 10
-    while readers() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return readers()
+def all_readers_end() -> bool:
+    return eventually(lambda: not readers())
 
 
 def test_elements_are_arrays_on_the_device():
@@ -92,10 +89,8 @@ def test_it_reads_depth_elements_ahead():
     run = iter(data.sequence(range(100)).map(lambda x: count.append(x) or x).prefetch("cpu", depth=3))
 
     next(run)
-    deadline = time.monotonic() + 10
-    while len(count) < 5 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.05)
+    assert eventually(lambda: len(count) >= 5)
+    time.sleep(0.05)  # in which a sixth would be read
 
     assert len(count) == 5  # one in use, three ready, one read
     run.close()
@@ -109,7 +104,7 @@ def test_stages_may_follow():
 
 def test_the_source_is_read_and_used_at_the_same_time():
     # Each load of a later element meets the use of the one before it: neither ends alone.
-    meeting, count = threading.Barrier(2, timeout=10), 15
+    meeting, count = threading.Barrier(2, timeout=HANG_S), 15
 
     def load(n: int) -> int:
         if n > 0:
@@ -126,7 +121,7 @@ def test_a_run_that_ends_early_ends_its_thread():
         for _ in data.sequence(range(1000)).map(square, workers=2).prefetch("cpu"):
             break
 
-    assert threads_after_a_while() == 0
+    assert all_readers_end()
 
 
 def test_a_run_whose_error_is_still_held_has_no_thread():
@@ -149,7 +144,7 @@ def test_a_run_in_a_cycle_ends_with_it():
     del run, cycle
     gc.collect()
 
-    assert threads_after_a_while() == 0
+    assert all_readers_end()
 
 
 def test_a_run_that_is_closed_has_no_thread():

@@ -19,7 +19,7 @@ from tests.distributed.program import STEPS
 
 ROOT = Path(__file__).parents[2]
 MPIRUN = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-LIMIT_S = 120
+LIMIT_S = 600
 
 # The error of the processes that are not at fault: in exchanges of arrays of the host, ...
 EXCHANGES = {

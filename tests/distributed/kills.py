@@ -26,6 +26,7 @@ from rune.checkpoints import Manager
 from rune.errors import FileWarning
 from rune.sharding import NamedSharding, P, make_mesh
 from tests.distributed.faults import LIMIT_S, ROOT, mpirun
+from tests.distributed.program import PATIENCE_S
 
 ROWS, PROCESSES = 6_000, 2
 
@@ -81,7 +82,7 @@ def kills(count: int) -> Iterator[Counter[str]]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "train":
-        distributed.initialize(deadline=20.0)
+        distributed.initialize(deadline=PATIENCE_S)
         train(Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
     else:
         for counts in kills(int(sys.argv[1])):

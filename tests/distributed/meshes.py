@@ -30,7 +30,7 @@ from tests.sharding.programs import PROGRAMS as PROGRAMS_OF_EIGHT
 from tests.sharding.programs import Program
 from tests.support.sampling import one_in
 
-STEPS, DEADLINE, FAULTY = program.STEPS, program.DEADLINE, program.FAULTY
+STEPS, FAULTY = program.STEPS, program.FAULTY
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -373,12 +373,14 @@ FAULTS: dict[str, Callable[[], object]] = {
 def with_fault(name: str, at: int) -> None:
     """Some steps of all processes, until one of them fails."""
     for number in range(STEPS):
+        if number == at and name in ("hang", "meet_nobody"):
+            program.be_impatient()
         if number == at and distributed.process_index() == FAULTY:
             FAULTS[name]()
         step(USUAL)
 
 
 if __name__ == "__main__":
-    names, (name, *at) = {*PROGRAMS}, sys.argv[1:]
-    distributed.initialize(deadline=60 if name in names else DEADLINE)
+    name, *at = sys.argv[1:]
+    distributed.initialize(deadline=program.PATIENCE_S)
     with_fault(name, int(*at)) if name in FAULTS else PROGRAMS[name]()

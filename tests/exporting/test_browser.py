@@ -20,7 +20,7 @@ from tests.support.browser import CHROMIUM, WHY_NOT
 
 FLAGS = "--headless=new --no-sandbox --disable-gpu-sandbox --enable-unsafe-webgpu --use-webgpu-adapter=swiftshader"
 FLAGS += " --enable-features=Vulkan,WebGPU --no-first-run"
-SECONDS = 90
+SECONDS = 300
 # Sends the final text of the page to the server.
 TELL = """<script type="module">
 const report = document.getElementById("report");

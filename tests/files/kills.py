@@ -19,7 +19,7 @@ import rune
 import rune.numpy as rnp
 from rune.checkpoints import Manager
 
-ROWS = 50_021
+ROWS, HANG_S = 50_021, 600
 
 
 def state(step: int) -> dict[str, object]:
@@ -38,7 +38,7 @@ def train(folder: Path, pipe: int) -> None:
         first = (manager.latest or 0) + 1
         for step in range(first, first + 1_000_000):
             rune.tree.save(folder / "last.npz", state(step))
-            manager.save(step, state(step)).result(60)
+            manager.save(step, state(step)).result()
             os.write(pipe, step.to_bytes(8, "little"))
 
 
@@ -49,7 +49,7 @@ def saves(count: int) -> Counter[str]:
         folder = Path(name)
         rune.tree.save(folder / "last.npz", state(0))  # so that children find everything loaded
         for _ in range(count):
-            report = _killed(folder, random.uniform(0.01, 0.3), outcomes)
+            report = _killed(folder, random.uniform(0.01, 0.3), outcomes, is_first=last_step == 0)
             last_step = max(last_step, int.from_bytes(report[-8:], "little")) if report else last_step
             outcomes.update(_losses(folder, last_step))
         outcomes["nothing was saved"] += last_step == 0
@@ -60,23 +60,28 @@ def saves(count: int) -> Counter[str]:
     return outcomes
 
 
-def _killed(folder: Path, after: float, outcomes: Counter[str]) -> bytes:
-    """The reports of a process until it is killed after this many seconds of saving."""
+def _killed(folder: Path, after: float, outcomes: Counter[str], is_first: bool) -> bytes:
+    """The reports of a process until it is killed after this many seconds of saving.
+
+    is_first: nothing has been saved yet, and the seconds begin with the first report; a busy
+              machine may kill all others before they save.
+    """
     read_end, write_end = os.pipe()
     child = os.fork()
     if not child:
         try:
             os.close(read_end)
-            signal.alarm(60)
+            signal.alarm(HANG_S)
             train(folder, write_end)
         finally:
             os._exit(1)
     os.close(write_end)
-    time.sleep(after)
-    os.kill(child, signal.SIGKILL)
-    outcomes["not killed"] += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL
     with open(read_end, "rb") as reports:
-        octets = reports.read()
+        octets = reports.read(8) if is_first else b""
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+        outcomes["not killed"] += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL
+        octets += reports.read()
     return octets[: len(octets) // 8 * 8]
 
 

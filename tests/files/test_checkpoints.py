@@ -18,6 +18,7 @@ from rune.checkpoints import Manager
 from rune.errors import ArgumentError, FileError, FileWarning
 from rune.files import trees
 from tests.files.kills import saves
+from tests.support.eventually import HANG_S
 
 
 def filled(folder: Path, steps: Any, keep: int | None = 3) -> Manager:
@@ -78,7 +79,7 @@ def test_arrays_donated_or_overwritten_during_a_save_are_saved_with_their_old_va
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     begin, write = threading.Event(), trees.write
-    monkeypatch.setattr(trees, "write", lambda *a: (begin.wait(30), write(*a)))
+    monkeypatch.setattr(trees, "write", lambda *a: (begin.wait(HANG_S), write(*a)))
     w, counts = rnp.ones(1000), np.ones(3)
 
     with Manager(tmp_path) as manager:
@@ -130,7 +131,7 @@ def test_torn_files_do_not_count_among_those_that_stay(tmp_path: Path):
     manager = filled(tmp_path, range(3))
     for step in (8, 9):
         manager.path(step).write_bytes(b"torn")
-    manager.save(3, {"w": rnp.ones(5)}).result(30)
+    manager.save(3, {"w": rnp.ones(5)}).result(HANG_S)
     manager.wait()
 
     assert manager.steps == (1, 2, 3)
@@ -174,7 +175,7 @@ def test_a_positive_number_of_checkpoints_stays(tmp_path: Path, keep: Any):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     begin, write = threading.Event(), trees.write
-    monkeypatch.setattr(trees, "write", lambda *a: (begin.wait(30), write(*a)))
+    monkeypatch.setattr(trees, "write", lambda *a: (begin.wait(HANG_S), write(*a)))
     manager = Manager(tmp_path)
     manager.save(1, [1])
     child = os.fork()

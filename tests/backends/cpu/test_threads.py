@@ -12,6 +12,7 @@ import pytest
 
 from rune.backends.cpu import threads
 from rune.backends.cpu.compiler import compile_module
+from tests.support.eventually import HANG_S
 
 pytestmark = pytest.mark.skipif(not threads.is_available(), reason="no threads on this system")
 
@@ -77,12 +78,15 @@ def test_sleeping_workers_wake_up():
 
 
 def test_other_threads_take_part():
-    thread_ids = set()
+    thread_ids, is_met = set(), threading.Event()
 
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     def task(words, begin, end):
         thread_ids.add(threading.get_native_id())
-        threading.Event().wait(0.01)  # time for the others to take a piece
+        if len(thread_ids) > 1:
+            is_met.set()
+        is_met.wait(HANG_S)
+        is_met.set()  # if nobody has come, nobody will
 
     parallel = _PARALLEL(threads.parallel_address(threads.Share(0, 1, 4)))
     parallel(ctypes.cast(task, ctypes.c_void_p), None, 40, 1)

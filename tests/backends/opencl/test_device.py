@@ -25,6 +25,7 @@ from rune.errors import DeviceError, OutOfMemory
 from rune.lowering.stages import lower
 from tests.support import shortage
 from tests.support.close import close
+from tests.support.eventually import eventually
 
 TARGETS, WHY = opencl.probe()
 pytestmark = pytest.mark.skipif(not TARGETS, reason=f"no OpenCL device: {WHY}")
@@ -257,6 +258,11 @@ def references() -> tuple[int, int]:
     return latest
 
 
+def none_is_left(before: tuple[int, int]) -> bool:
+    """Whether the driver lets go of all that has been added."""
+    return eventually(lambda: all(now <= count for now, count in zip(references(), before, strict=True)))
+
+
 def test_events_of_calls_are_released():
     def body(i: Any, v: Any) -> Any:
         return rnp.flip(v) + i
@@ -268,7 +274,7 @@ def test_events_of_calls_are_released():
 
     for _ in range(20):
         program(x)
-    assert references() == before
+    assert none_is_left(before)
 
 
 def test_an_event_that_somebody_keeps_would_be_noticed():
@@ -292,7 +298,7 @@ def test_programs_and_kernels_that_are_dropped_are_released():
     before = references()
     for number in range(1, 6):
         cycle(number)
-    assert references() == before
+    assert none_is_left(before)
 
 
 def test_events_of_profiled_calls_are_released():
@@ -303,7 +309,7 @@ def test_events_of_profiled_calls_are_released():
         before = references()
         for _ in range(5):
             f(x)
-        assert references() == before
+        assert none_is_left(before)
 
 
 # --- scripts ----------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from rune.backends.shared import forks
 from rune.backends.shared.host_memory import resident_bytes
 from rune.errors import DeviceError
 from tests.support.close import close
+from tests.support.eventually import eventually
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -242,14 +242,15 @@ def counts() -> tuple[int, int]:
 
 
 def excess(limits: tuple[int, int]) -> tuple[int, int]:
-    """Open files and threads beyond the limits, after at most two seconds of waiting: drivers may
+    """Open files and threads beyond the limits once there are none, or in the end: drivers may
     have a thread that writes kernels to disk, and closes each file when it is written."""
-    deadline = time.monotonic() + 2
-    while True:
+
+    def now() -> tuple[int, int]:
         files, threads = (max(0, count - limit) for count, limit in zip(counts(), limits, strict=True))
-        if files + threads == 0 or time.monotonic() > deadline:
-            return files, threads
-        time.sleep(0.02)
+        return files, threads
+
+    eventually(lambda: now() == (0, 0))
+    return now()
 
 
 # A program that stays has some thousands of objects, and 100 KiB; memory comes in pages and lumps.

@@ -369,8 +369,12 @@ def test_an_argument_of_a_call_that_is_interrupted_is_not_left_half_written(call
         f(fresh(1009), 2)
     x = fresh(1009)
 
-    with pytest.raises(Stopped), stopped_after(0.3):
-        f(x, 1 << 30)
+    for seconds in (0.3, 3, 30):  # a busy machine may stop a call before it has begun to run
+        with pytest.raises(Stopped), stopped_after(seconds):
+            f(x, 1 << 30)
+        if x.is_deleted():
+            break
+        same(fresh(1009), x)
 
     assert x.is_deleted()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ from rune.lowering.kernels import Kernel
 from rune.transforms.tuning import trials, tune, winners
 from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
 from rune.transforms.tuning.report import Progress
-from rune.transforms.tuning.search import Dropped, Loser, Outcome
+from rune.transforms.tuning.search import EXPLORING, Dropped, Loser, Outcome
 from rune.transforms.tuning.trials import Timed, Trials, agrees
 
 X = np.random.default_rng(0).normal(size=(8, 12, 35)).astype(np.float32)
@@ -301,25 +302,34 @@ def test_the_report_reads_well(monkeypatch: pytest.MonkeyPatch):
     )
 
 
-def test_a_progress_callback_receives_the_progress():
+@pytest.fixture
+def two_tries(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Seconds of a search in which two schedules are tried, by a clock that each look advances."""
+    monkeypatch.setattr(tune, "perf_counter", itertools.count().__next__)
+    return 3 / EXPLORING
+
+
+def test_a_progress_callback_receives_the_progress(two_tries: float):
     reports: list[Progress] = []
-    rune.tune(sums, search=0.2, progress=reports.append)(X)
+    rune.tune(sums, search=two_tries, progress=reports.append)(X)
 
-    assert reports
-    assert all(p.kernel == "sum_0" and p.tried <= p.candidates for p in reports)
+    assert [(p.kernel, p.tried) for p in reports] == [("sum_0", 1), ("sum_0", 2)]
+    assert all(p.tried <= p.candidates for p in reports)
 
 
-def test_progress_is_a_line_of_a_terminal_which_is_cleared(monkeypatch: pytest.MonkeyPatch, capsys: Any):
+def test_progress_is_a_line_of_a_terminal_which_is_cleared(
+    two_tries: float, monkeypatch: pytest.MonkeyPatch, capsys: Any
+):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    rune.tune(sums, search=0.2)(X)
+    rune.tune(sums, search=two_tries)(X)
     text = capsys.readouterr().err
 
     assert "\rtune 1/1 sum_0: 1/" in text.replace("\x1b[K", "")
     assert text.endswith("\r\x1b[K")
 
 
-def test_elsewhere_nothing_is_written(capsys: Any):
-    rune.tune(sums, search=0.1)(X)
+def test_elsewhere_nothing_is_written(two_tries: float, capsys: Any):
+    rune.tune(sums, search=two_tries)(X)
 
     assert capsys.readouterr().err == ""
 
