@@ -73,7 +73,8 @@ class Array(Operators, Memory, metaclass=ABCMeta):
     Array([0, 1, 2], i32[3], cpu:0)
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_copy", "place", "type")
+    # Users may set attributes of their own (`x.trainable = False`), as on JAX's arrays.
+    __slots__ = ("__dict__", "__weakref__", "_buffer", "_copy", "place", "type")
 
     def __init__(self, buffer: object, type: ArrayType, place: Place = CPU):
         self._buffer = buffer

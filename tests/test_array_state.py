@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
+import weakref
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -76,3 +82,53 @@ def test_a_format_is_of_one_number_as_in_numpy(spec: str, shape: tuple[int, ...]
 def test_an_array_that_is_formatted_as_a_number_is_named():
     with pytest.raises(ArgumentError, match=r"cannot apply '\.2f' to f32\[5\] \(one number required\)"):
         f"{rnp.zeros(5):.2f}"
+
+
+ORIGINS: dict[str, Callable[[], rune.Array]] = {
+    "eager": lambda: rnp.arange(3) * 2,
+    "jitted": lambda: rune.jit(lambda x: x + 1)(rnp.arange(3)),
+    "key": lambda: rune.random.key(0),
+    "device": lambda: rune.device_put(rnp.arange(3), "reference"),
+}
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_an_array_has_attributes_of_its_users_which_its_copies_and_results_do_not_have(origin: str):
+    x = ORIGINS[origin]()
+    setattr(x, "trainable", False)  # noqa: B010  # the class declares none
+
+    copies = (
+        copy.copy(x),
+        copy.deepcopy(x),
+        pickle.loads(pickle.dumps(x)),
+        x.copy(),
+        x.clone(),
+        rune.jit(lambda y: y)(x),
+    )
+
+    assert getattr(x, "trainable") is False  # noqa: B009
+    assert not any(hasattr(y, "trainable") for y in copies)
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "ndim", "size", "T", "at", "sharding"])
+def test_what_an_array_computes_of_itself_cannot_be_set(name: str):
+    with pytest.raises(AttributeError, match=name):
+        setattr(rnp.arange(3), name, 1)
+
+
+def test_a_traced_array_has_no_attributes_of_its_users():
+    for transform in (rune.jit, rune.vmap, rune.grad):
+        with pytest.raises(AttributeError, match="trainable"):
+            transform(lambda x: setattr(x, "trainable", False))(rnp.ones(3))
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_an_array_whose_attribute_refers_to_it_is_collected(origin: str):
+    x = ORIGINS[origin]()
+    setattr(x, "cycle", [x])  # noqa: B010
+    alive = weakref.ref(x)
+
+    del x
+    gc.collect()
+
+    assert alive() is None

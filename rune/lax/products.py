@@ -28,7 +28,17 @@ from rune.typing import ArrayLike, DTypeLike
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 
-class DotAlgorithmPreset(enum.Enum):
+class _Named(enum.Enum):
+    """Members that print by their names, as JAX's do."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DotAlgorithmPreset(_Named):
     """Names of ways to compute products, for code that passes them as `precision`.
 
     They have no effect: operands are not rounded, and sums are accumulated in f32 or wider.
@@ -39,36 +49,55 @@ class DotAlgorithmPreset(enum.Enum):
     Array(2., f32[], cpu:0)
     """
 
-    DEFAULT = 0
-    ANY_F8_ANY_F8_F32 = 1
-    ANY_F8_ANY_F8_F32_FAST_ACCUM = 2
-    ANY_F8_ANY_F8_ANY = 3
-    ANY_F8_ANY_F8_ANY_FAST_ACCUM = 4
-    F16_F16_F16 = 5
-    F16_F16_F32 = 6
-    BF16_BF16_BF16 = 7
-    BF16_BF16_F32 = 8
-    BF16_BF16_F32_X3 = 9
-    BF16_BF16_F32_X6 = 10
-    BF16_BF16_F32_X9 = 11
-    TF32_TF32_F32 = 12
-    TF32_TF32_F32_X3 = 13
-    F32_F32_F32 = 14
-    F64_F64_F64 = 15
+    DEFAULT = 1
+    ANY_F8_ANY_F8_F32 = 2
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = 3
+    ANY_F8_ANY_F8_ANY = 4
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = 5
+    F16_F16_F16 = 6
+    F16_F16_F32 = 7
+    BF16_BF16_BF16 = 8
+    BF16_BF16_F32 = 9
+    BF16_BF16_F32_X3 = 10
+    BF16_BF16_F32_X6 = 11
+    BF16_BF16_F32_X9 = 12
+    TF32_TF32_F32 = 13
+    TF32_TF32_F32_X3 = 14
+    F32_F32_F32 = 15
+    F64_F64_F64 = 16
 
 
-class Precision(enum.Enum):
+class Precision(_Named):
     """Names of precisions, for code that passes them: all of them mean the highest.
+
+    Errors: ValueError for a text that is not a precision in JAX.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
-    >>> lax.dot(rnp.ones(2), rnp.ones(2), precision=lax.Precision.DEFAULT)
+    >>> lax.dot(rnp.ones(2), rnp.ones(2), precision=lax.Precision("highest"))
     Array(2., f32[], cpu:0)
     """
 
     DEFAULT = 0
     HIGH = 1
     HIGHEST = 2
+
+    @classmethod
+    def _missing_(cls, value: object) -> Precision | None:
+        name = _PRECISIONS.get("default" if value is None else value)
+        return None if name is None else cls[name]
+
+
+_PRECISIONS: dict[object, str] = {
+    "default": "DEFAULT",
+    "bfloat16": "DEFAULT",
+    "fastest": "DEFAULT",
+    "high": "HIGH",
+    "bfloat16_3x": "HIGH",
+    "tensorfloat32": "HIGH",
+    "highest": "HIGHEST",
+    "float32": "HIGHEST",
+}
 
 
 PrecisionLike = Any

@@ -109,8 +109,8 @@ def _check(q: Array, k: Array, v: Array) -> None:
         )
     if q.shape[2] % k.shape[2] != 0:
         raise ShapeError(
-            f"dot_product_attention: cannot attend ({types}; the {q.shape[2]} query heads are not a multiple of "
-            f"{k.shape[2]})"
+            f"dot_product_attention: cannot attend ({types}; the number of query heads, {q.shape[2]}, must be a "
+            f"multiple of that of keys and values, {k.shape[2]})"
         )
     if not rnp.issubdtype(q.dtype, rnp.floating):
         raise DtypeError(f"dot_product_attention: cannot attend ({types}; floats required)")
