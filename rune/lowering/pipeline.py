@@ -37,6 +37,7 @@ from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.passes import Pass, fixpoint, nested
 from rune.lowering.simplify import (
     chosen_writes,
+    constant_carries,
     eliminate_common,
     eliminate_dead,
     fold_constants,
@@ -82,6 +83,8 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
         nested(summed_products.PASS),
         # After equal conditions have been merged, and before reads of loops' arrays are counted.
         nested(chosen_writes.PASS),
+        # Before anything leaves loops: what depends on a carry stays in them.
+        nested(constant_carries.PASS),
         # Inner loops first, so that what leaves them may leave the outer ones as well.
         nested(hoist_loops.PASS),
         # Last: all of these leave equations that nothing needs.

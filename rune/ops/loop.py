@@ -36,12 +36,14 @@ from rune.core.values import Value
 from rune.dims import Size, symbol
 from rune.ops.arithmetic import add, mul, sub
 from rune.ops.family import fit, reshape, size_value
+from rune.ops.movement import concatenate, slice_
 from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.array import Array
 
 COUNTER = ArrayType((), dtypes.i32)
+MOST_ROWS = 16  # of results of a scan whose steps are all written out: so many are joined by a kernel
 
 
 # --- rows -------------------------------------------------------------------------------------
@@ -242,11 +244,13 @@ def scan_as_loop(
     rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in row_arrays)
     inside = [*(type_of(x) for x in (*constants, *first)), *rows]
     sizes = match_sizes(body.input_types, inside, f"{body.name}: cannot lower")
-    row_types = (type_with_sizes(t, sizes) for t in body.output_types[carries:])
+    row_types = [type_with_sizes(t, sizes) for t in body.output_types[carries:]]
     arrays = [t.with_shape((length, *t.shape)) for t in row_types]
     if isinstance(length, int) and length == 0:
         return [*first, *(fit(literal(0, t.dtype), t.shape) for t in arrays)]
     unroll, operands = _unrolled(length, unroll), (*constants, *row_arrays)
+    if length == unroll and (unroll <= MOST_ROWS or not row_types):
+        return _written_out(body, constants, first, row_arrays, unroll, reverse)
 
     def steps(t: Value, *xs: Value) -> list[Value]:
         """`unroll` steps of the body, from state to state."""
@@ -263,9 +267,31 @@ def scan_as_loop(
     return bind_loop(stage_within(steps, types, "body"), None, length // unroll, operands, first)
 
 
+def _written_out(
+    body: Program, consts: Sequence[Value], carry: Sequence[Value], arrays: Sequence[Value], length: int, reverse: bool
+) -> list[Any]:
+    """All steps of a scan one after the other, without a loop."""
+    state, rows = list(carry), list[list[Value]]()
+    for t in reversed(range(length)) if reverse else range(length):
+        outs = eval_program(body, [*consts, *state, *(_static_row(x, t) for x in arrays)])
+        state = outs[: len(carry)]
+        rows.append([reshape(y, shape=(1, *type_of(y).shape)) for y in outs[len(carry) :]])
+    in_order = reversed(rows) if reverse else rows
+    return [*state, *(concatenate(*column, axis=0) for column in zip(*in_order, strict=True))]
+
+
+def _static_row(array: Value, t: int) -> Array:
+    """Row t of an array."""
+    shape = type_of(array).shape
+    start, limit = (t, *(0 for _ in shape[1:])), (t + 1, *shape[1:])
+    row = slice_(array, start=start, limit=limit, stride=tuple(1 for _ in shape))
+    return reshape(row, shape=shape[1:])
+
+
 def _unrolled(length: Size, unroll: int) -> int:
-    """How many steps one iteration writes out: as many as requested, if that divides the length."""
-    return unroll if unroll > 1 and dims.divides(unroll, length) else 1
+    """How many steps one iteration writes out: the most up to `unroll` that divide the length."""
+    most = min(unroll, length) if isinstance(length, int) else unroll
+    return next(steps for steps in range(max(most, 1), 0, -1) if dims.divides(steps, length))
 
 
 def _rows(t: Value, length: Size, unroll: int, reverse: bool) -> Iterator[Any]:

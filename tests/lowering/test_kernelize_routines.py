@@ -148,8 +148,10 @@ def test_small_dots_are_generated():
         (500, 500, 1, False),
         (1, 500, 500, False),
         (100, 100, 2, True),
-        # So short rows do not fill vectors.
-        (20_000, 16, 1, True),
+        (20_000, 16, 1, False),
+        (20_000, 5, 1, False),
+        # Little work is left to the routine.
+        (2_000, 16, 1, True),
         # One chain of sums down such columns would be less exact than a routine.
         (1, 5_000, 100, True),
         (100, 5_000, 1, False),

@@ -30,6 +30,7 @@ from rune.lowering.kernels import Repeat
 from rune.lowering.pipeline import program_passes
 from rune.lowering.plan import Branch, Launch, Loop, Plan, all_steps
 from rune.lowering.plan_check import check_overlap
+from rune.lowering.simplify.constant_carries import constant_carries
 from rune.lowering.simplify.eliminate_common import eliminate_common
 from rune.lowering.simplify.hoist_loops import hoist_loops
 from rune.lowering.stages import stages
@@ -250,6 +251,33 @@ def test_unrolling_writes_out_so_many_steps_where_they_divide_the_length():
     assert sum(e.primitive.name == "sin" for e in _body(every_stage.simplified).equations) == 3
 
 
+@pytest.mark.parametrize("length", [1, 2, 7, 10, 12, 34, 35])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_unrolling_by_any_number_computes_what_single_steps_do(length, reverse):
+    xs = np.arange(3 * length, dtype=np.int32).reshape(length, 3)
+    total, before = np.zeros(3, np.int32), np.zeros_like(xs)
+    for t in reversed(range(length)) if reverse else range(length):
+        before[t], total = total, 3 * total + xs[t]
+
+    def step(total: Any, x: Any) -> Any:
+        return 3 * total + x, total
+
+    unrolled = rune.jit(lambda xs: control.scan(step, xs[0] * 0, xs, unroll=16, reverse=reverse))
+    last, rows = unrolled(xs)
+
+    np.testing.assert_array_equal(total, np.asarray(last))
+    np.testing.assert_array_equal(before, np.asarray(rows))
+
+
+def test_a_scan_that_is_written_out_as_a_whole_is_no_loop():
+    def unrolled(xs: Any) -> Any:
+        return control.scan(lambda c, x: (c + x, c), xs[0], xs, unroll=16)
+
+    assert loops_left(unrolled, f32(10, 4)) == 0
+    assert loops_left(unrolled, f32(11, 4)) == 0
+    assert loops_left(unrolled, f32(17, 4)) == 1
+
+
 def _body(program: Program) -> Program:
     return next(e.params["body"] for e in program.equations if e.primitive.name == "loop")
 
@@ -281,6 +309,48 @@ def test_a_loop_that_is_written_twice_runs_once():
 )
 def test_loops_that_differ_are_two(other: Callable[..., Any]):
     assert loops_left(lambda x: running_sum(x)[0] + other(x), f32(3, 4)) == 2
+
+
+# --- carries that stay ------------------------------------------------------------------------
+
+
+def with_constants(run: Callable[..., Any], *types: Any) -> Program:
+    return constant_carries(decompose(rune.make_program(run)(*types)))
+
+
+def test_a_carry_that_no_step_changes_is_a_constant():
+    def powers_of(x: Any, y: Any) -> Any:
+        return control.fori_loop(0, 5, lambda i, c: (c[0], c[1] * c[0]), (x, y))
+
+    program = with_constants(powers_of, f32(4), f32(4))
+    (equation,) = [e for e in program.equations if e.primitive is loop]
+
+    assert equation.params["consts"] == 1
+    assert program.outputs[0] is program.inputs[0]
+
+
+def test_carries_that_change_places_stay_carries():
+    def swapped(x: Any, y: Any) -> Any:
+        return control.fori_loop(0, 5, lambda i, c: (c[1], c[0]), (x, y))
+
+    program = with_constants(swapped, f32(4), f32(4))
+
+    assert [e.params["consts"] for e in program.equations if e.primitive is loop] == [0]
+
+
+def test_a_loop_that_changes_nothing_until_a_condition_holds_stays():
+    program = with_constants(lambda x: control.while_loop(lambda x: x < 0.0, lambda x: x, x), f32())
+
+    assert [e.primitive.name for e in program.equations] == ["loop"]
+
+
+def test_a_condition_reads_the_carries_that_became_constants():
+    def until(limit: Any, x: Any) -> Any:
+        return control.while_loop(lambda c: c[1] < c[0], lambda c: (c[0], c[1] * 2.0), (limit, x))
+
+    limit, x = rune.jit(until)(np.float32(100), np.float32(3))
+
+    assert (float(limit), float(x)) == (100.0, 192.0)
 
 
 # --- hoisting ---------------------------------------------------------------------------------

@@ -32,8 +32,10 @@ from rune.records import dataclass
 
 UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
 LOOP_OVERHEAD = 20.0  # instructions around a vectorised loop: tail, sum over the lanes
-KNOWN_OVERHEAD = 4.0  # the same of a loop of known length without sums, whose tail is one mask
-SCATTERED_STORE = 2.0  # of each lane: neighbouring rows wait for each other's cache lines
+KNOWN_OVERHEAD = 2.0  # the same of a loop of known length without sums, whose tail is one mask
+# A load and a store of each lane at elements far apart: beside elements one by one, which wait for
+# the same cache lines, and beside rows in lanes, which take each line once.
+SCATTERED, BESIDE_ROWS = (1.0, 2.0), (8.0, 4.0)
 WIDEST = 4  # the largest step from lane to lane at which whole vectors cost no more than elements
 _INDEPENDENT = frozenset({Kind.GRID, Kind.WORKGROUP, Kind.VECTOR})
 
@@ -83,7 +85,8 @@ def _loop(loop: For, lanes: int, aliases: frozenset[str], scalar_loops: frozense
         return best
     # Rounded up, since a masked tail costs as much as a full vector.
     steps = -(-trips // lanes)
-    lane_cost = steps * (_cost_in_lanes(loop, varying, lanes) + 1) + _overhead(loop)
+    scattered = BESIDE_ROWS if inside.loops else SCATTERED
+    lane_cost = steps * (_cost_in_lanes(loop, varying, lanes, scattered) + 1) + _overhead(loop)
     return Choice(frozenset({id(loop)}), lane_cost) if lane_cost < best.cost else best
 
 
@@ -115,8 +118,14 @@ def _distinct(expr: Expr) -> Sequence[Expr]:
     return parts
 
 
-def _cost_in_lanes(loop: For, varying: frozenset[str], lanes: int) -> float:
+def _cost_in_lanes(loop: For, varying: frozenset[str], lanes: int, scattered: tuple[float, float]) -> float:
     total = 0.0
+    of_load, of_store = scattered
+
+    def access(index: Size, of_lane: float) -> float:
+        is_scattered = step_of(index, loop.var, varying) is None
+        return of_lane * lanes if is_scattered else access_cost(index, loop.var, varying, lanes)
+
     pending: list[tuple[Stmt, int]] = [(s, 1) for s in loop.body]
     while pending:
         stmt, times = pending.pop()
@@ -126,22 +135,12 @@ def _cost_in_lanes(loop: For, varying: frozenset[str], lanes: int) -> float:
         elif isinstance(stmt, If):
             pending += [(s, times) for s in (*stmt.body, *stmt.orelse)]
         if isinstance(stmt, Store):
-            is_scattered = step_of(stmt.index, loop.var, varying) is None
-            total += times * (
-                SCATTERED_STORE * lanes if is_scattered else access_cost(stmt.index, loop.var, varying, lanes)
-            )
-        for expr in expressions(stmt):
-            total += times * _expression_in_lanes(expr, loop.var, varying, lanes)
-    return total
-
-
-def _expression_in_lanes(expr: Expr, var: str, varying: frozenset[str], lanes: int) -> float:
-    total = 0.0
-    for part in _distinct(expr):
-        if type(part) is Load:
-            total += access_cost(part.indices[0], var, varying, lanes)
-        elif type(part) is Op:
-            total += ROWS[part.name].instructions
+            total += times * access(stmt.index, of_store)
+        for part in (part for expr in expressions(stmt) for part in _distinct(expr)):
+            if type(part) is Load:
+                total += times * access(part.indices[0], of_load)
+            elif type(part) is Op:
+                total += times * ROWS[part.name].instructions
     return total
 
 

@@ -75,6 +75,30 @@ def scale(y: Number, n: Number, integer: Number) -> Number:
     return y.scaled(n) if y.has(Ability.SCALED) else scale_twice(y, integer)
 
 
+def scale_by_range(y: Number, n: Number, integer: Number, x: Number, tiny: float, zero: float) -> Number:
+    """y 2ⁿ for y of about 1, which is a denormal number for x < tiny, and 0 for x < zero.
+
+    Where such results take hundreds of cycles they are counted: beside a power of two the last
+    place of y is the smallest number, and a denormal number's bits are how many of those it has.
+    """
+    if not y.has(Ability.ASSISTED):
+        return scale(y, n, integer)
+    is_tiny, mantissa = x < tiny, format_of(y).mantissa
+    if y.has(Ability.SCALED):
+        result = y.scaled(n, ~is_tiny).variable()
+    else:
+        result = scale_twice(y, select(is_tiny, 0, integer)).variable()
+
+    def count() -> None:
+        power = (1 - integer) << mantissa
+        units = (y + power.bits_as(y.dtype)).bits() - power
+        # A sum, which costs no more for denormal numbers, is 0 where these are flushed.
+        result.set(select(x < zero, 0.0, units.bits_as(y.dtype) + 0.0))
+
+    is_tiny.when(count)
+    return result.get()
+
+
 def exp_tail(high: Number, low: Number) -> Number:
     """exp(high + low) - 1 for a sum of at most ln2/2 in size; exact enough to be added to 1."""
     r = high + low
@@ -89,14 +113,16 @@ def clamped(x: Number) -> Number:
 
 def exp(x: Number) -> Number:
     """e to the power x."""
-    form, x = format_of(x), clamped(x)
+    form = format_of(x)
     if not x.has(Ability.FUSED):
+        x = clamped(x)
         high, low, n = reduce(x)
         return scale_twice(exp_tail(high, low) + 1.0, n)
     # 1 + r + c₀r² + … all by Horner: what fused products lose of r is negligible beside 1.
+    x = at_most(x, form.exp_high)
     n, integer = nearest(x, LOG2E)
     r = n.fma(-form.ln2_low, n.fma(-form.ln2_high, x))
-    return scale(horner(r, (1.0, 1.0, *form.exp)), n, integer)
+    return scale_by_range(horner(r, (1.0, 1.0, *form.exp)), n, integer, x, math.log(form.tiny), form.exp_low)
 
 
 def exp2(x: Number) -> Number:
@@ -104,7 +130,7 @@ def exp2(x: Number) -> Number:
     form = format_of(x)
     x = at_most(at_least(x, form.exp_low * 1.5), form.exp_high * 1.5)
     n, integer = nearest(x)
-    return scale(exp_tail(*times_ln2(x - n)) + 1.0, n, integer)
+    return scale_by_range(exp_tail(*times_ln2(x - n)) + 1.0, n, integer, x, math.log2(form.tiny), form.exp_low * 1.5)
 
 
 def times_ln2(high: Number, low: Number | None = None) -> tuple[Number, Number]:

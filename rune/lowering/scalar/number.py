@@ -29,6 +29,7 @@ class Ability(Enum):
 
     FUSED = "fma rounds once, and costs what a product does"
     DENORMALS = "arithmetic keeps denormal numbers"
+    ASSISTED = "arithmetic on denormal numbers takes a hundred times as long as on others"
     SCALED = "y * 2**n is one instruction"
     WIDE = "f64 costs about twice what f32 does"
     LIBRARY = "the C library's functions of f64 can be called, one lane after the other"
@@ -93,8 +94,11 @@ class Number(Operators["Number"]):
         """Whether this is known to be a literal other than all of these numbers."""
         return False
 
-    def scaled(self, n: Number) -> Number:
-        """This times 2ⁿ for a whole n of the same dtype, rounded once. Needs Ability.SCALED."""
+    def scaled(self, n: Number, where: Number | None = None) -> Number:
+        """This times 2ⁿ for a whole n of the same dtype, rounded once; 0 where `where` is false.
+
+        Needs Ability.SCALED.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no instruction for it")
 
     def by_library(self, name: str) -> Number:

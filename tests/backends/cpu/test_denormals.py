@@ -150,3 +150,36 @@ def test_an_eager_function_keeps_denormal_numbers_however_often_it_is_called(nam
 
     for result in results:
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("size", [1, 15, 17, 130, 4099])
+@pytest.mark.parametrize(("dtype", "low", "high"), [("f4", -104.5, -86.0), ("f8", -746.0, -707.0)])
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_exponentials_that_are_denormal_are_rounded_once(name: str, dtype: str, low: float, high: float, size: int):
+    base = 1.0 if name == "exp" else np.log(2.0)
+    x = (np.linspace(high, low, size) / base).astype(dtype)
+    exact = np.exp(x.astype(np.longdouble)) if name == "exp" else np.exp2(x.astype(np.longdouble))
+    unit = np.finfo(dtype).smallest_subnormal.astype(np.longdouble)
+
+    actual = np.asarray(rune.jit(getattr(rnp, name))(x))
+
+    assert np.all(np.abs(actual.astype(np.longdouble) - exact) <= unit + exact * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_exponentials_of_what_is_far_below_are_0(dtype: str):
+    x = np.array([-np.inf, -1e30, -1e9, -1e4, np.nan, 0.0, 1.0] * 5, dtype)
+
+    actual = np.asarray(rune.jit(rnp.exp)(x))
+
+    np.testing.assert_array_equal(actual[:5], np.array([0.0, 0.0, 0.0, 0.0, np.nan], dtype))
+    np.testing.assert_allclose(actual, np.exp(x), rtol=4 * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_a_flushing_program_takes_denormal_exponentials_for_zero(name: str):
+    x = np.array([-95.0 if name == "exp" else -137.0, 0.0] * 17, np.float32)
+    with rune.configure(flush_denormals=True):
+        actual = np.asarray(rune.jit(getattr(rnp, name))(x))
+
+    np.testing.assert_array_equal(actual, np.array([0.0, 1.0] * 17, np.float32))

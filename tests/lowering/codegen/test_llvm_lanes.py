@@ -112,7 +112,7 @@ def test_a_short_inner_loop_leaves_the_lanes_to_the_outer_one():
         }""") == {"i"}
 
 
-@pytest.mark.parametrize("columns", [8, 16])
+@pytest.mark.parametrize("columns", [2, 3, 4, 5, 6, 7, 8, 16])
 def test_rows_at_given_places_are_copied_along_the_row(columns: int):
     text = f"""
         code f(x: read f32[{100 * columns}], k: read i32[2000], y: write f32[{2000 * columns}]) {{

@@ -25,7 +25,7 @@ from rune.lowering.scalar.table import OPERATIONS, ROWS, result_dtype
 from rune.records import dataclass
 
 HALVES = frozenset({dtypes.f16, dtypes.bf16})
-ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
+ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.ASSISTED, Ability.WIDE, Ability.LIBRARY})
 # Those long enough to be called where a kernel has many of them.
 FUNCTIONS = frozenset(name for name, op in OPERATIONS.items() if op.instructions >= 20 or not op.is_exact)
 # One instruction, whatever the dtype: most of a function's text, so the first call feels it.
@@ -173,9 +173,9 @@ class Written(Number):
             return self.value.type in self.writer.scalef
         return ability in ABILITIES
 
-    def scaled(self, n: Number) -> Written:
-        assert isinstance(n, Written)
-        return self.of(self.writer.scale_register(self.value, n.value), self.dtype)
+    def scaled(self, n: Number, where: Number | None = None) -> Written:
+        mask = where and _value(where)
+        return self.of(self.writer.scale_register(self.value, _value(n), mask), self.dtype)
 
     def by_library(self, name: str) -> Written:
         return self.of(self.writer.by_lane(name, self.value), self.dtype)

@@ -124,14 +124,16 @@ class Writer:
         append = self.effect if ".masked." in function else self.emit
         return append(type, f"call {type} {function}({operands})")
 
-    def scale_register(self, y: Value, n: Value) -> Value:
-        """y 2ⁿ for a whole n in floating form, rounded once; y of a type in `scalef`."""
-        # A mask with all bits set: all lanes.
-        mask = self.constant(f"i{y.lanes}", -1)
-        form = "ps" if y.scalar_type == "float" else "pd"
+    def scale_register(self, y: Value, n: Value, where: Value | None) -> Value:
+        """y 2ⁿ for a whole n in floating form, rounded once; 0 in lanes where `where` is false.
+
+        y is of a type in `scalef`.
+        """
+        type = f"i{y.lanes}"
+        mask = self.emit(type, f"bitcast {where.type} {where.text} to {type}") if where else self.constant(type, -1)
+        name = f"@llvm.x86.avx512.mask.scalef.{'ps' if y.scalar_type == 'float' else 'pd'}.512"
         rounding = self.constant("i32", 4)  # as the current mode says
-        name = f"@llvm.x86.avx512.mask.scalef.{form}.512"
-        return self.call(y.type, name, y, n, y, mask, rounding)
+        return self.call(y.type, name, y, n, y.like(0.0), mask, rounding)
 
     def by_lane(self, function: str, *args: Value) -> Value:
         """A function of the C library on f64, one lane after the other, out of line."""
