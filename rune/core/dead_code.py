@@ -41,6 +41,12 @@ def prune(program: Program, used_outputs: Sequence[bool]) -> tuple[Program, tupl
     return with_inputs_picked(smaller, used_inputs), used_inputs
 
 
+def without_dead_code(program: Program) -> Program:
+    """The program with the equations that its outputs need, and all of its inputs."""
+    equations, _ = live_equations(program.equations, program.outputs)
+    return replace(program, equations=equations)
+
+
 def live_equations(equations: Sequence[Equation], outputs: Sequence[Atom]) -> tuple[tuple[Equation, ...], set[Atom]]:
     """The equations that the outputs need, and all atoms that these and the outputs read."""
     live = {*outputs}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,46 @@ def compared(name: str, args: Sequence[tuple[float, ...]]) -> None:
 
 def test_a_gauss_series_that_ends_is_a_polynomial_for_any_x():
     compared("hyp2f1", [*itertools.product((-2.0, -1.0, -5.0), (1.5, -3.0, 5.0), (2.5, 7.0), (1.0, 1.25, 3.0, 40.0))])
+
+
+def polynomial(a: float, degree: int, c: float, x: float) -> float:
+    """2F1(a, -degree; c; x) in rational numbers."""
+    term = total = Fraction(1)
+    for k in range(degree):
+        term *= (Fraction(a) + k) * (k - degree) / ((Fraction(c) + k) * (k + 1)) * Fraction(x)
+        total += term
+    return float(total)
+
+
+DEGREES = (1, 2, 5, 17, 51, 100, 130, 257)
+POLYNOMIALS = [*itertools.product((0.5, 2.0, 30.0, -1.5), DEGREES, (2.5, 7.25), (-0.75, 0.125, 0.5, 0.9375, 1.5))]
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-11), (np.float32, 2e-4)])
+def test_the_terms_of_a_gauss_series_that_ends_do_not_cancel(dtype: type, rtol: float):
+    """Nor is it turned into a series that does not end, as near x = 1: 2F1(30, -1; 2.5; 0.98)."""
+    rows = [p for p in POLYNOMIALS if p[0] < p[2] or p[1] <= 17]
+    a, degree, c, x = (np.array(column, dtype) for column in zip(*rows, strict=True))
+    exact = np.array([polynomial(*p) for p in rows])
+    within = abs(exact) < np.finfo(dtype).max
+    for wrap in (lambda f: f, rune.jit):
+        with rune.enable_x64():
+            values = wrap(special.hyp2f1)(a, -degree, c, x), wrap(special.hyp2f1)(-degree, a, c, x)
+        for actual in values:
+            np.testing.assert_allclose(np.asarray(actual)[within], exact[within], rtol=rtol)
+
+
+POINT = np.array([2.0, -3.0, 3.5, 0.3])
+
+
+def test_a_gauss_series_that_ends_has_slopes_in_all_arguments():
+    def slope(i: int) -> float:
+        h = np.eye(4)[i] * 1e-6
+        return (sp.hyp2f1(*(POINT + h)) - sp.hyp2f1(*(POINT - h))) / 2e-6
+
+    with rune.enable_x64():
+        slopes = rune.jit(rune.grad(special.hyp2f1, argnums=(0, 1, 2, 3)))(*POINT)
+    np.testing.assert_allclose(np.array(slopes), [slope(i) for i in range(4)], rtol=1e-6)
 
 
 def test_a_gauss_series_that_does_not_end_is_undefined_beyond_one():

@@ -2,7 +2,8 @@
 
 Both are power series, after a transformation to arguments for which they converge without
 cancellation; 1F1 has an asymptotic series for |x| > 50. Derivatives in all arguments are those of
-the loops. For an integer a <= 0, or b of 2F1, a series ends: it is a polynomial, for any x.
+the loops. For an integer a <= 0, or b of 2F1, a series ends: it is a polynomial, for any x. Its
+terms alternate and cancel, so that 2F1 is computed by degrees, each from the two below.
 
 Not implemented: analytic continuation of other 2F1 beyond x = 1 (NaN). Near x = 1 its series takes
 up to 20,000 terms, which suffices up to 0.998. Large parameters of alternating sign lose digits.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import rune.numpy as rnp
 from rune.array import Array
+from rune.ops import stop_gradient
 from rune.scipy.special.arguments import elementwise, of_lists, undefined
 from rune.scipy.special.combinatorial import over_gamma
 from rune.scipy.special.gammas import gamma_function
@@ -34,8 +36,23 @@ def _gauss_step(n: Array, s: State, a: Array, b: Array, c: Array, x: Array) -> S
     return State((s.watched[0] + term,), (term,))
 
 
+def _at_degree_zero(a: Array, *_: Array) -> State:
+    return State((rnp.ones_like(a), rnp.zeros_like(a)), (rnp.zeros_like(a),))
+
+
+def _degree_step(n: Array, s: State, a: Array, degree: Array, c: Array, x: Array) -> State:
+    """From 2F1(a, 1 - n; c; x) to 2F1(a, -n; c; x) by their difference. Source: DLMF 15.5.11."""
+    below, goes_on = n - 1.0, n <= degree
+    difference = (below * (1.0 - x) * s.others[0] - a * x * s.watched[0]) / (c + below)
+    difference = rnp.where(goes_on, difference, 0.0)
+    # The degree is watched, too: the value may stand still on the way.
+    return State((s.watched[0] + difference, rnp.minimum(n, degree)), (difference,))
+
+
+MOST = 20000  # terms of a series, and the highest degree of a polynomial that is computed by degrees
 _confluent = Limit(_start, _confluent_step)
-_gauss = Limit(_start, _gauss_step, most=20000)
+_gauss = Limit(_start, _gauss_step, most=MOST)
+_by_degrees = Limit(_at_degree_zero, _degree_step, most=MOST + 2, count=2)
 
 
 def _ends(a: Array) -> Array:
@@ -93,6 +110,36 @@ def _at_one(a: Array, b: Array, c: Array) -> Array:
     return rnp.where(c > a + b, above * over_gamma(c - a) * over_gamma(c - b), rnp.inf)
 
 
+def _inside(a: Array, b: Array, c: Array, x: Array) -> Array:
+    """2F1 for x < 1 by its series; 1 elsewhere."""
+    is_below, at = x < 0, rnp.where(x < 1, x, 0.0)
+    # Pfaff's transformation below 0, which leads to [0, 1); the smaller parameter is kept.
+    low, high = rnp.minimum(a, b), rnp.maximum(a, b)
+    a1, b1 = rnp.where(is_below, low, a), rnp.where(is_below, c - high, b)
+    z = rnp.where(is_below, at / (at - 1.0), at)
+    front = rnp.where(is_below, rnp.power(1.0 - at, -low), 1.0)
+    # Euler's transformation, where the series would grow towards 1.
+    gap = c - a1 - b1
+    is_turned = (gap < 0) & (z > 0.5)
+    a2, b2 = rnp.where(is_turned, c - a1, a1), rnp.where(is_turned, c - b1, b1)
+    front = front * rnp.where(is_turned, rnp.power(1.0 - z, gap), 1.0)
+    return front * _gauss(a2, b2, c, z)
+
+
+def _polynomial(a: Array, b: Array, c: Array, x: Array, ends: tuple[Array, Array]) -> Array:
+    """2F1 for any x, where a or b `ends` it; 1 elsewhere."""
+    is_by_a = ends[0] & (~ends[1] | (a > b))
+    end, other = rnp.where(is_by_a, a, b), rnp.where(is_by_a, b, a)
+    end = rnp.where(ends[0] | ends[1], end, 0.0)
+    value = _by_degrees(other, -stop_gradient(end), c, x)
+    # The degree has no neighbours that are no polynomials: the slope in it is that of the series,
+    # and infinite if that overflows.
+    series = _gauss(stop_gradient(other), end, stop_gradient(c), stop_gradient(x))
+    is_finite = rnp.isfinite(series)
+    steep = rnp.sqrt(rnp.where(is_finite, 1.0, end - stop_gradient(end)))
+    return value + rnp.where(is_finite, series - stop_gradient(series), steep)
+
+
 @elementwise
 def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     """Gauss' function 2F1(a, b; c; x), Σ (a)_n (b)_n x^n / ((c)_n n!), for x <= 1.
@@ -107,20 +154,10 @@ def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     >>> hyp2f1(1.0, 1.0, 2.0, 0.5)
     Array(1.3862946, f32[], cpu:0)
     """
-    is_below, is_inside = x < 0, x < 1
-    is_polynomial = (_ends(a) | _ends(b)) & ~is_inside & rnp.isfinite(x)
-    at = rnp.where(is_inside, x, 0.0)
-    # Pfaff's transformation below 0, which leads to [0, 1); the smaller parameter is kept.
-    low, high = rnp.minimum(a, b), rnp.maximum(a, b)
-    a1, b1 = rnp.where(is_below, low, a), rnp.where(is_below, c - high, b)
-    z = rnp.where(is_below, at / (at - 1.0), at)
-    front = rnp.where(is_below, rnp.power(1.0 - at, -low), 1.0)
-    # Euler's transformation, where the series would grow towards 1.
-    gap = c - a1 - b1
-    is_turned = (gap < 0) & (z > 0.5)
-    a2, b2 = rnp.where(is_turned, c - a1, a1), rnp.where(is_turned, c - b1, b1)
-    front = front * rnp.where(is_turned, rnp.power(1.0 - z, gap), 1.0)
-    a3, b3, z = (rnp.where(is_polynomial, u, v) for u, v in ((a, a2), (b, b2), (x, z)))
-    inner = front * _gauss(a3, b3, c, z)
-    out = rnp.where(is_inside | is_polynomial, inner, _at_one(a, b, c))
-    return rnp.where(x == 0, 1.0, undefined(~is_inside & (x != 1) & ~is_polynomial, out, x))
+    ends = (_ends(a) & (a >= -MOST), _ends(b) & (b >= -MOST))
+    is_polynomial = (ends[0] | ends[1]) & rnp.isfinite(x)
+    series = _inside(a, b, c, rnp.where(is_polynomial, 0.0, x))
+    polynomial = _polynomial(a, b, c, rnp.where(is_polynomial, x, 0.0), ends)
+    out = rnp.where(x < 1, series, _at_one(a, b, c))
+    out = undefined(~(x <= 1) & ~is_polynomial, rnp.where(is_polynomial, polynomial, out), x)
+    return rnp.where(x == 0, 1.0, out)

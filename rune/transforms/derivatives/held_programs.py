@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from rune.array import Array
+from rune.core.dead_code import without_dead_code
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import current
 from rune.core.lists import Flags, merge, nonzero_flags, nonzeros, omit, pick, scatter
@@ -52,7 +53,8 @@ def jvp_program(program: Program, nonzero: Flags, forced_outputs: Flags = ()) ->
 
     types = [*program.input_types, *pick(program.input_types, nonzero)]
     joint_program = stage(both, types, f"jvp_{program.name}")
-    return joint_program.closed(), tuple(out_nonzero)
+    # A function with a rule for cotangents only has no tangent: where no result reads it, it goes.
+    return without_dead_code(joint_program.closed()), tuple(out_nonzero)
 
 
 @dataclass(frozen=True, slots=True)

@@ -351,6 +351,28 @@ def test_forward_mode_is_refused(name: str):
         FORWARD[name]()
 
 
+def _beside_unread(x: Any) -> Any:
+    wave(x, 2.0)
+    return x * x
+
+
+DEAD: dict[str, Callable[[Any], Any]] = {
+    "jit": rune.jit(_beside_unread),
+    "cond": lambda x: lax.cond(x > 0.0, _beside_unread, lambda x: x, x),
+    "map": lambda x: lax.map(_beside_unread, x[None])[0],
+    "scan": lambda x: lax.scan(lambda c, _: (_beside_unread(c), None), x, length=1)[0],
+    "while": lambda x: lax.while_loop(lambda c: c < 2.0, _beside_unread, x),
+    "checkpoint": rune.checkpoint(_beside_unread),
+}
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_forward_mode_passes_by_a_call_in_a_held_program_that_no_result_reads(name: str):
+    x = array(1.5)
+    outs = rune.jvp(DEAD[name], (x,), (array(1.0),)), rune.jit(lambda x: rune.jvp(DEAD[name], (x,), (x,)))(x)
+    same([*outs[0], *outs[1]], [array(v) for v in (2.25, 3.0, 2.25, 4.5)])
+
+
 UNREAD: dict[str, Callable[[Any], Any]] = {
     "jvp": lambda x: rune.jvp(wave, (x, 2.0), (1.0, 0.0))[0],
     "jvp of jit": lambda x: rune.jvp(rune.jit(wave), (x, 2.0), (1.0, 0.0))[0],
