@@ -27,6 +27,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rune import dims, dtypes
+from rune.dims import Size
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Local, Op, const, of_size
 from rune.lowering.kernel.nodes import Accumulate, Assign, For, If, KernelCode, Kind, Let, Stmt, Var
@@ -42,17 +43,17 @@ from rune.lowering.kernel.rewrite import (
     unique_names,
     walk,
 )
-from rune.lowering.kernelize import cost
+from rune.lowering.optimize.vectorize import is_contiguous
 from rune.lowering.passes import Pass
 from rune.records import replace
 
 # An f64 counts to 2**53 before a one is lost, which no loop reaches.
 NARROW = dtypes.FLOATING - {dtypes.f64}
-BLOCK = cost.PART  # additions to one accumulator
-# Rounds that need no blocks. Of 9 million equal f32 an accumulator is 5e-4 off, or stops at 2**24
-# of them; in blocks it is 3e-5 off.
-LONGEST = 1 << 16
+LANES = 64  # accumulators of a loop over neighbours in memory: four vector registers of 16
+BLOCK = 128  # additions to one accumulator: of equal f32 they lose 1e-6
+LONGEST = 512  # additions to one accumulator that need no blocks
 OPEN = 32  # rounds assumed for an inner loop of unknown length
+OPEN_ROUNDS = 1 << 22  # rounds assumed for a loop of unknown length that may be cut
 
 
 def sum_in_blocks(code: KernelCode) -> KernelCode:
@@ -66,8 +67,8 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
     bound = all_names(unique)
 
     def in_blocks(stmt: Stmt) -> Body:
-        sums = _sums(stmt) if isinstance(stmt, For) and _may_be_long(stmt) else {}
-        return (_in_blocks(stmt, sums, bound),) if isinstance(stmt, For) and sums else (stmt,)
+        is_long = isinstance(stmt, For) and _may_be_long(stmt)
+        return (_in_blocks(stmt, _most_rounds(stmt.extent), _sums(stmt), bound) if is_long else stmt,)
 
     body = map_stmts(in_blocks, unique.body)
     return code if body == unique.body else replace(unique, body=body)
@@ -75,9 +76,12 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
 
 def _may_be_long(loop: For) -> bool:
     """Whether a thread may run enough rounds of the loop nest for one sum to lose digits."""
-    most = dims.bounds(loop.extent)[1]
-    has_own_rounds = loop.kind in (Kind.SERIAL, Kind.VECTOR)
-    return has_own_rounds and (most is None or most * _rounds(loop.body) > LONGEST)
+    return loop.kind in (Kind.SERIAL, Kind.VECTOR) and _most_rounds(loop.extent) * _rounds(loop.body) > LONGEST
+
+
+def _most_rounds(extent: Size) -> int:
+    """The rounds of a loop, as far as known."""
+    return extent if isinstance(extent, int) else min(dims.bounds(extent)[1] or OPEN_ROUNDS, OPEN_ROUNDS)
 
 
 def _rounds(body: Body) -> int:
@@ -100,23 +104,36 @@ def _sums(loop: For) -> dict[str, np.dtype]:
 
 
 def _additions(body: Body, name: str) -> int:
-    """How often the body may add to a Var."""
+    """How often the body may add to one accumulator of a Var."""
     count = 0
     for stmt in body:
         match stmt:
             case Accumulate(name=other):
                 count += other == name
             case For(extent=extent, body=inner):
-                count += (dims.bounds(extent)[1] or OPEN) * _additions(inner, name)
+                rounds = dims.bounds(extent)[1] or OPEN
+                count += -(-rounds // _accumulators(stmt)) * _additions(inner, name)
             case If(body=inner, orelse=orelse):
                 count += max(_additions(inner, name), _additions(orelse, name))
     return count
 
 
-def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
-    """A loop over blocks, each a loop that adds to Vars of its own."""
-    # Rounds per block, so that no Var gets more than BLOCK additions.
-    size = max(1, BLOCK // max(_additions(loop.body, name) for name in sums))
+def _accumulators(loop: For) -> int:
+    """How many accumulators a sum over the loop has: as many as lanes, if it can run in lanes."""
+    is_innermost = not any(isinstance(s, For) for s in walk(loop.body))
+    return LANES if is_innermost and is_contiguous(loop) else 1
+
+
+def _in_blocks(loop: For, most: int, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
+    """A loop over blocks, each a loop that adds to Vars of its own; over blocks of them, if many.
+
+    most: rounds of the loop, as far as known
+    """
+    additions = max((_additions(loop.body, name) for name in sums), default=0)
+    accumulators = _accumulators(loop)
+    if most * additions <= LONGEST * accumulators:
+        return loop
+    size = max(1, BLOCK * accumulators // additions)
     block, rounds = reserve(f"{loop.var}_block", bound), reserve(f"{loop.var}_rounds", bound)
     names = {name: reserve(f"{name}_block", bound) for name in sums}
     blocks = -(-loop.extent // size)
@@ -131,7 +148,7 @@ def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
         replace(one, body=inner),
         *(Accumulate(name, "add", Local(new, sums[name])) for name, new in names.items()),
     )
-    return For(block, blocks, Kind.SERIAL, body)
+    return _in_blocks(For(block, blocks, Kind.SERIAL, body), -(-most // size), sums, bound)
 
 
 PASS = Pass("sum-in-blocks", "sum up long loops block by block", sum_in_blocks)
