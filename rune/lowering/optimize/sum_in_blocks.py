@@ -52,6 +52,8 @@ NARROW = dtypes.FLOATING - {dtypes.f64}
 LANES = 64  # accumulators of a loop over neighbours in memory: four vector registers of 16
 BLOCK = 128  # additions to one accumulator: of equal f32 they lose 1e-6
 LONGEST = 512  # additions to one accumulator that need no blocks
+# A tile of a product has as many sums as a thread has registers, and no room for their blocks.
+FEW_SUMS, LONGEST_OF_MANY = 8, 1 << 16
 OPEN = 32  # rounds assumed for an inner loop of unknown length
 OPEN_ROUNDS = 1 << 22  # rounds assumed for a loop of unknown length that may be cut
 
@@ -131,7 +133,7 @@ def _in_blocks(loop: For, most: int, sums: Mapping[str, np.dtype], bound: set[st
     """
     additions = max((_additions(loop.body, name) for name in sums), default=0)
     accumulators = _accumulators(loop)
-    if most * additions <= LONGEST * accumulators:
+    if most * additions <= (LONGEST if len(sums) <= FEW_SUMS else LONGEST_OF_MANY) * accumulators:
         return loop
     size = max(1, BLOCK * accumulators // additions)
     block, rounds = reserve(f"{loop.var}_block", bound), reserve(f"{loop.var}_rounds", bound)

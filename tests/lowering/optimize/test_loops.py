@@ -113,6 +113,11 @@ def test_other_loops_stay(loop: str):
 OPEN = "code f(x: read f32[m], y: write f32[1]) sizes m in 0.. "
 
 
+SUMS = [f"s{i}" for i in range(9)]
+TILE = f"""{" ".join(f"var {s}: f32 = 0_f32" for s in SUMS)} for j in 65536 serial {{
+    {" ".join(f"{s} add= x[3*j + {i}]" for i, s in enumerate(SUMS))} }}"""
+
+
 def in_blocks(body: str) -> str:
     """The code of the body, with sums over the open size m in blocks."""
     code = sum_in_blocks.PASS.run(parse(f"{OPEN}{{ {body} }}"))
@@ -233,6 +238,7 @@ def test_blocks_of_a_very_long_sum_are_summed_in_blocks(expect):
         "var s: f32 = 0_f32 for j in 512 vector { s add= x[3*j] }",  # is not that long
         "var s: f32 = 0_f32 for j in 32768 vector { s add= x[j] }",  # nor is this, in 64 lanes
         "for j in m vector { var s: f32 = 0_f32 s add= x[j] }",  # is one for each round
+        TILE,  # is one of many, whose blocks would have no registers
     ],
 )
 def test_a_sum_that_loses_no_digits_stays_unchanged(body: str):
