@@ -83,7 +83,7 @@ def running_total(x: np.ndarray, axis: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _sums_before(x: np.ndarray, axis: int, depth: int) -> np.ndarray:
-    """The sum of all numbers before each; in blocks, blocks of blocks and so on, `depth` of them."""
+    """The sum of all numbers before each one. depth: how many sizes the blocks have."""
     every = (slice(None),) * axis
     if depth == 0:
         result = np.zeros_like(x)

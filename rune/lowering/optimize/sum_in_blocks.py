@@ -1,17 +1,17 @@
-"""Sum in blocks: a loop of many rounds, or of any number, sums every few thousand separately.
+"""Sum in blocks: a loop that adds to one accumulator many times has an accumulator for each block.
 
 Before   for k in n vector { s add= x[k] }
-After    for k_block in -(-n // 4096) serial {
-           k_rounds: i64 = min(4096_i64, index(n - 4096*k_block))
+After    for k_block in -(-n // 8192) serial {
+           k_rounds: i64 = min(8192_i64, index(n - 8192*k_block))
            var s_block: f32 = 0_f32
-           for k in k_rounds vector { s_block add= x[4096*k_block + k] }
+           for k in k_rounds vector { s_block add= x[8192*k_block + k] }
            s add= s_block
          }
 
 A count of ones in f32 stops at 2**24, and loses digits long before. Sums to few points over known
-and bounded sizes are cut into several kernels (kernelize/two_step.py). Other long loops are cut
-here, and those of unbounded size, so that the rest of the plan does not depend on how large the
-size turns out to be.
+and bounded sizes are cut into several kernels (kernelize/two_step.py); other long loops are cut
+here, and so are their loops over blocks, where these are many. A loop over neighbours in memory
+runs in lanes, each with an accumulator, and so has larger blocks than one down a column.
 
 Invariant: values stay the same except for the order of Accumulate; loops that are certainly short
            stay.
@@ -22,12 +22,11 @@ Not done:  running sums, which are written in blocks (build/loops.py); loops tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from rune import dims, dtypes
-from rune.dims import Size
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Local, Op, const, of_size
 from rune.lowering.kernel.nodes import Accumulate, Assign, For, If, KernelCode, Kind, Let, Stmt, Var
@@ -55,7 +54,7 @@ LONGEST = 512  # additions to one accumulator that need no blocks
 # A tile of a product has as many sums as a thread has registers, and no room for their blocks.
 FEW_SUMS, LONGEST_OF_MANY = 8, 1 << 16
 OPEN = 32  # rounds assumed for an inner loop of unknown length
-OPEN_ROUNDS = 1 << 22  # rounds assumed for a loop of unknown length that may be cut
+OPEN_ADDITIONS = 1 << 22  # additions assumed for a loop of unknown length that may be cut
 
 
 def sum_in_blocks(code: KernelCode) -> KernelCode:
@@ -69,8 +68,10 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
     bound = all_names(unique)
 
     def in_blocks(stmt: Stmt) -> Body:
-        is_long = isinstance(stmt, For) and _may_be_long(stmt)
-        return (_in_blocks(stmt, _most_rounds(stmt.extent), _sums(stmt), bound) if is_long else stmt,)
+        if isinstance(stmt, For) and _may_be_long(stmt):
+            sums = _sums(stmt)
+            stmt = _in_blocks(stmt, _most_additions(stmt, sums), sums, bound)
+        return (stmt,)
 
     body = map_stmts(in_blocks, unique.body)
     return code if body == unique.body else replace(unique, body=body)
@@ -78,12 +79,20 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
 
 def _may_be_long(loop: For) -> bool:
     """Whether a thread may run enough rounds of the loop nest for one sum to lose digits."""
-    return loop.kind in (Kind.SERIAL, Kind.VECTOR) and _most_rounds(loop.extent) * _rounds(loop.body) > LONGEST
+    high = dims.bounds(loop.extent)[1]
+    return loop.kind in (Kind.SERIAL, Kind.VECTOR) and (high is None or high * _rounds(loop.body) > LONGEST)
 
 
-def _most_rounds(extent: Size) -> int:
-    """The rounds of a loop, as far as known."""
-    return extent if isinstance(extent, int) else min(dims.bounds(extent)[1] or OPEN_ROUNDS, OPEN_ROUNDS)
+def _most_additions(loop: For, sums: Iterable[str]) -> int:
+    """How often the loop may add to a Var."""
+    high = dims.bounds(loop.extent)[1]
+    count = (high or OPEN_ADDITIONS) * _per_round(loop, sums)
+    return count if isinstance(loop.extent, int) else min(count, OPEN_ADDITIONS)
+
+
+def _per_round(loop: For, sums: Iterable[str]) -> int:
+    """How often a round of the loop may add to a Var."""
+    return max((_additions(loop.body, name) for name in sums), default=0)
 
 
 def _rounds(body: Body) -> int:
@@ -126,16 +135,16 @@ def _accumulators(loop: For) -> int:
     return LANES if is_innermost and is_contiguous(loop) else 1
 
 
-def _in_blocks(loop: For, most: int, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
+def _in_blocks(loop: For, additions: int, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
     """A loop over blocks, each a loop that adds to Vars of its own; over blocks of them, if many.
 
-    most: rounds of the loop, as far as known
+    additions: how often the loop adds to a Var, as far as known
     """
-    additions = max((_additions(loop.body, name) for name in sums), default=0)
     accumulators = _accumulators(loop)
-    if most * additions <= (LONGEST if len(sums) <= FEW_SUMS else LONGEST_OF_MANY) * accumulators:
+    if additions <= (LONGEST if len(sums) <= FEW_SUMS else LONGEST_OF_MANY) * accumulators:
         return loop
-    size = max(1, BLOCK * accumulators // additions)
+    per_round = _per_round(loop, sums)
+    size = max(1, BLOCK * accumulators // per_round)
     block, rounds = reserve(f"{loop.var}_block", bound), reserve(f"{loop.var}_rounds", bound)
     names = {name: reserve(f"{name}_block", bound) for name in sums}
     blocks = -(-loop.extent // size)
@@ -150,7 +159,7 @@ def _in_blocks(loop: For, most: int, sums: Mapping[str, np.dtype], bound: set[st
         replace(one, body=inner),
         *(Accumulate(name, "add", Local(new, sums[name])) for name, new in names.items()),
     )
-    return _in_blocks(For(block, blocks, Kind.SERIAL, body), -(-most // size), sums, bound)
+    return _in_blocks(For(block, blocks, Kind.SERIAL, body), -(-additions // (size * per_round)), sums, bound)
 
 
 PASS = Pass("sum-in-blocks", "sum up long loops block by block", sum_in_blocks)

@@ -150,30 +150,25 @@ def test_no_accumulator_of_a_nest_of_open_loops_takes_more_than_the_block(expect
         """
         code f(x: read f32[m], y: write f32[1]) sizes m in 0.. {
           var s: f32 = 1.0_f32
-          for i_block_block_block in (m + 65535)//65536 serial {
-            i_block_block_rounds: i64 in 1..128 = min(128_i64, index(-128*i_block_block_block + (m + 511)//512))
-            var s_block_4: f32 = 0.0_f32
-            for i_block_block in i_block_block_rounds serial {
-              i_block_rounds: i64 in 1..128 = min(128_i64, index(-128*i_block_block - 16384*i_block_block_block + (m + 3)//4))
-              var s_block_3: f32 = 0.0_f32
-              for i_block in i_block_rounds serial {
-                i_rounds: i64 in 1..4 = min(4_i64, index(-4*i_block - 512*i_block_block - 65536*i_block_block_block + m))
-                var s_block_2: f32 = 0.0_f32
-                for i in i_rounds serial {
-                  for j_block in (m + 8191)//8192 serial {
-                    j_rounds: i64 in 1..8192 = min(8192_i64, index(-8192*j_block + m))
-                    var s_block: f32 = 0.0_f32
-                    for j in j_rounds vector {
-                      s_block add= x[j + 8192*j_block]
-                    }
-                    s_block_2 add= s_block
+          for i_block_block in (m + 511)//512 serial {
+            i_block_rounds: i64 in 1..128 = min(128_i64, index(-128*i_block_block + (m + 3)//4))
+            var s_block_3: f32 = 0.0_f32
+            for i_block in i_block_rounds serial {
+              i_rounds: i64 in 1..4 = min(4_i64, index(-4*i_block - 512*i_block_block + m))
+              var s_block_2: f32 = 0.0_f32
+              for i in i_rounds serial {
+                for j_block in (m + 8191)//8192 serial {
+                  j_rounds: i64 in 1..8192 = min(8192_i64, index(-8192*j_block + m))
+                  var s_block: f32 = 0.0_f32
+                  for j in j_rounds vector {
+                    s_block add= x[j + 8192*j_block]
                   }
+                  s_block_2 add= s_block
                 }
-                s_block_3 add= s_block_2
               }
-              s_block_4 add= s_block_3
+              s_block_3 add= s_block_2
             }
-            s add= s_block_4
+            s add= s_block_3
           }
         }""",
     )
