@@ -20,6 +20,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import ShapeError
+from rune.ops import long_sums
 from rune.ops.family import KINDS, Batched, require, same_dtype, wide
 from rune.ops.index_dims import up
 from rune.ops.jax_forms import PRODUCT_NAMES, product_form
@@ -67,18 +68,20 @@ def _dot_reference(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Numbers) 
     lhs = _as_matrices(a.astype(wide(a.dtype), copy=False), ba, free_a, ca)
     rhs = _as_matrices(b.astype(wide(b.dtype), copy=False), bb, cb, free_b)
     shape = (*(a.shape[i] for i in ba), *(a.shape[i] for i in free_a), *(b.shape[i] for i in free_b))
-    return np.matmul(lhs, rhs).reshape(shape).astype(a.dtype, copy=False)
+    return long_sums.product(lhs, rhs).reshape(shape).astype(a.dtype, copy=False)
 
 
 def product_of(
     a: ArrayType, b: ArrayType, dimension_numbers: Numbers
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
     """The dot_general of operands of known shapes as a NumPy function; None for dtypes that
-    accumulate in a wider dtype.
+    accumulate in a wider dtype, and for long sums.
     """
     if wide(a.dtype) != a.dtype or a.dtype in NIBBLES or a.is_symbolic or b.is_symbolic:
         return None
     (ca, cb), (ba, bb) = dimension_numbers
+    if math.prod([a.shape[i] for i in ca]) > long_sums.LONG_PRODUCT:
+        return None
     free_a, free_b = free_axes(a.ndim, ca, ba), free_axes(b.ndim, cb, bb)
     lhs, rhs = _matrices_of(a, ba, free_a, ca), _matrices_of(b, bb, cb, free_b)
     shape = (*(a.shape[i] for i in (*ba, *free_a)), *(b.shape[i] for i in free_b))

@@ -320,7 +320,7 @@ def summing(x: ArrayType, *, axes: tuple[int, ...]) -> Callable[[np.ndarray], np
     in a wider dtype, and for sums in blocks.
     """
     count = product(x.shape[a] for a in axes)
-    is_long = x.dtype in dtypes.INEXACT and at_most(count, long_sums.BLOCK) is not True
+    is_long = x.dtype in dtypes.INEXACT and at_most(count, long_sums.LONGEST) is not True
     if is_long or wide(x.dtype) != x.dtype:
         return None
     return functools.partial(np.add.reduce, axis=axes, dtype=x.dtype)

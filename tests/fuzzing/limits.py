@@ -80,7 +80,7 @@ KERNELS = (
 SUMS = (
     *_limits("lowering.kernelize.cost", SPLIT_WORK=(4, 64), PART=(4, 32), LONG_ROW=(8,), LONGEST_SUM=(8, 100)),
     *_limits("lowering.optimize.sum_in_blocks", BLOCK=(2, 5), LONGEST=(3, 40)),
-    *_limits("ops.long_sums", BLOCK=(2, 5)),
+    *_limits("ops.long_sums", BLOCK=(2, 5), LONGEST=(3, 40), LONG_PRODUCT=(3, 40), PRODUCT_BLOCK=(1, 7)),
     *_limits("lowering.extremes", LONG=(1,), TILE=(128,)),
 )
 SCANS = (
@@ -88,7 +88,6 @@ SCANS = (
         "lowering.kernelize.cost", LONG_SCAN=(6,), SCAN_POINTS=(1 << 20,), SCAN_PART=(2, 5), SCAN_ROWS=(1, 1 << 20)
     ),
     *_limits("lowering.kernelize.split_scans", ROUNDS=(0, 1)),
-    *_limits("lowering.build.loops", BLOCK=(2, 5)),
 )
 PRODUCTS = (
     *_limits("backends.cpu.gemm.small", MOST_COST=(0.0, 1e8)),

@@ -26,8 +26,10 @@ from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, const, of_siz
 from rune.lowering.kernel.nodes import AddressSpace, Kind, Let, Stmt
 from rune.lowering.kernel.rewrite import map_expr, rename, walk_expr
 from rune.lowering.kernels import Axis, Fill, Reduce, Scan, Statement, Write, expressions, inner_axes
-from rune.ops.long_sums import BLOCK
-from rune.records import replace
+from rune.ops.long_sums import block_sizes
+from rune.records import dataclass, replace
+
+OPEN_SCAN = 1 << 22  # positions assumed for the axis of a running sum whose length is unknown
 
 Together = tuple[Statement, ...]
 
@@ -249,47 +251,58 @@ def _scan(scan: Scan, output_dtype: np.dtype) -> Iterator[Stmt]:
     name, dtype = f"{scan.output}_acc", scan.value.dtype
     yield nodes.Var(name, COMBINE[scan.combine].identity(dtype))
     accumulator = Local(name, dtype)
-    if scan.combine == "add" and dtype in dtypes.FLOATING and dims.at_most(scan.axis.size, BLOCK) is not True:
-        yield _scan_in_blocks(scan, accumulator, output_dtype)
-    else:
-        yield _scan_loop(scan, scan.axis, accumulator, accumulator, output_dtype)
+    sizes = block_sizes(_most(scan.axis)) if scan.combine == "add" and dtype in dtypes.FLOATING else []
+    yield _scan_loops(scan, _Run(0, scan.axis.size), sizes, accumulator, accumulator, output_dtype)
 
 
-def _scan_loop(scan: Scan, axis: Axis, sums: Local, result: Expr, output_dtype: np.dtype) -> nodes.For:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Neighbouring positions of a scan's axis: the first one, and how many there are."""
+
+    first: Size
+    size: Size
+
+
+def _most(axis: Axis) -> int:
+    """The most positions of an axis, as far as they are known."""
+    high = dims.bounds(axis.size)[1]
+    return OPEN_SCAN if high is None else high
+
+
+def _scan_loops(
+    scan: Scan, run: _Run, sizes: Sequence[int], sums: Local, result: Expr, output_dtype: np.dtype
+) -> nodes.For:
+    """The loop over a run that adds to `sums`, and stores `result` at every position.
+
+    sizes: those of blocks with sums of their own, of blocks in them, and so on. A sum of ones in
+           f32 stops at 2**24, and loses digits long before.
+    """
+    if not sizes:
+        return _scan_loop(scan, run, sums, result, output_dtype)
+    size, *smaller = sizes
+    block, rounds = f"{scan.axis.name}_block_{size}", f"{scan.axis.name}_rounds_{size}"
+    blocks = -(-run.size // size)
+    begin = dims.symbol(block, 0, blocks - 1) * size
+    length = Op("min", (const(size, dtypes.i64), of_size(run.size - begin)), dtypes.i64)
+    part = Local(f"{sums.name}_{size}", sums.dtype)
+    inner = _Run(run.first + begin, dims.symbol(rounds, 1, size))
+    body = (
+        Let(rounds, length),
+        nodes.Var(part.name, COMBINE["add"].identity(part.dtype)),
+        _scan_loops(scan, inner, smaller, part, Op("add", (result, part), part.dtype), output_dtype),
+        nodes.Assign(sums.name, Op("add", (sums, part), sums.dtype)),
+    )
+    return nodes.For(block, blocks, Kind.SERIAL, body)
+
+
+def _scan_loop(scan: Scan, run: _Run, sums: Local, result: Expr, output_dtype: np.dtype) -> nodes.For:
     """The loop that adds to `sums`, and stores a result of it at every position."""
     step = nodes.Assign(sums.name, Op(scan.combine, (sums, scan.value), sums.dtype))
     # The accumulator may be wider than the output: f32 for half types.
     out = result if result.dtype == output_dtype else Cast(result, output_dtype)
-    return nodes.For(
-        axis.name, axis.size, Kind.SERIAL, (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out))
-    )
-
-
-def _scan_in_blocks(scan: Scan, before: Local, output_dtype: np.dtype) -> nodes.For:
-    """A loop over blocks, each with a running sum of its own.
-
-    A sum of ones in f32 stops at 2**24, and loses digits long before.
-    """
-    axis, block, rounds = scan.axis, f"{scan.axis.name}_block", f"{scan.axis.name}_rounds"
-    blocks = -(-axis.size // BLOCK)
-    first = dims.symbol(block, 0, blocks - 1) * BLOCK
-    length = Op("min", (const(BLOCK, dtypes.i64), of_size(axis.size - first)), dtypes.i64)
-    inner = Axis(axis.name, dims.symbol(rounds, 1, BLOCK))
-    sums = Local(f"{before.name}_block", before.dtype)
-    result = Op("add", (before, sums), before.dtype)
-    loop = _scan_loop(scan, inner, sums, result, output_dtype)
-    body = rename(loop.body, {}, {axis.name: first + inner.symbol})
-    return nodes.For(
-        block,
-        blocks,
-        Kind.SERIAL,
-        (
-            Let(rounds, length),
-            nodes.Var(sums.name, COMBINE["add"].identity(before.dtype)),
-            replace(loop, body=body),
-            nodes.Assign(before.name, result),
-        ),
-    )
+    axis = Axis(scan.axis.name, run.size)
+    body = (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out))
+    return nodes.For(axis.name, axis.size, Kind.SERIAL, rename(body, {}, {axis.name: run.first + axis.symbol}))
 
 
 def row_sizes(statements: Iterable[Statement]) -> dict[str, int]:

@@ -1,17 +1,17 @@
-"""Sum in blocks: a loop of many rounds, or of any number, sums every few thousand separately.
+"""Sum in blocks: a loop that adds to one accumulator many times has an accumulator for each block.
 
 Before   for k in n vector { s add= x[k] }
-After    for k_block in -(-n // 4096) serial {
-           k_rounds: i64 = min(4096_i64, index(n - 4096*k_block))
+After    for k_block in -(-n // 8192) serial {
+           k_rounds: i64 = min(8192_i64, index(n - 8192*k_block))
            var s_block: f32 = 0_f32
-           for k in k_rounds vector { s_block add= x[4096*k_block + k] }
+           for k in k_rounds vector { s_block add= x[8192*k_block + k] }
            s add= s_block
          }
 
 A count of ones in f32 stops at 2**24, and loses digits long before. Sums to few points over known
-and bounded sizes are cut into several kernels (kernelize/two_step.py). Other long loops are cut
-here, and those of unbounded size, so that the rest of the plan does not depend on how large the
-size turns out to be.
+and bounded sizes are cut into several kernels (kernelize/two_step.py); other long loops are cut
+here, and so are their loops over blocks, where these are many. A loop over neighbours in memory
+runs in lanes, each with an accumulator, and so has larger blocks than one down a column.
 
 Invariant: values stay the same except for the order of Accumulate; loops that are certainly short
            stay.
@@ -22,7 +22,7 @@ Not done:  running sums, which are written in blocks (build/loops.py); loops tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -42,17 +42,19 @@ from rune.lowering.kernel.rewrite import (
     unique_names,
     walk,
 )
-from rune.lowering.kernelize import cost
+from rune.lowering.optimize.vectorize import is_contiguous
 from rune.lowering.passes import Pass
 from rune.records import replace
 
 # An f64 counts to 2**53 before a one is lost, which no loop reaches.
 NARROW = dtypes.FLOATING - {dtypes.f64}
-BLOCK = cost.PART  # additions to one accumulator
-# Rounds that need no blocks. Of 9 million equal f32 an accumulator is 5e-4 off, or stops at 2**24
-# of them; in blocks it is 3e-5 off.
-LONGEST = 1 << 16
+LANES = 64  # accumulators of a loop over neighbours in memory: four vector registers of 16
+BLOCK = 128  # additions to one accumulator: of equal f32 they lose 1e-6
+LONGEST = 512  # additions to one accumulator that need no blocks
+# A tile of a product has as many sums as a thread has registers, and no room for their blocks.
+FEW_SUMS, LONGEST_OF_MANY = 8, 1 << 16
 OPEN = 32  # rounds assumed for an inner loop of unknown length
+OPEN_ADDITIONS = 1 << 22  # additions assumed for a loop of unknown length that may be cut
 
 
 def sum_in_blocks(code: KernelCode) -> KernelCode:
@@ -66,8 +68,10 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
     bound = all_names(unique)
 
     def in_blocks(stmt: Stmt) -> Body:
-        sums = _sums(stmt) if isinstance(stmt, For) and _may_be_long(stmt) else {}
-        return (_in_blocks(stmt, sums, bound),) if isinstance(stmt, For) and sums else (stmt,)
+        if isinstance(stmt, For) and _may_be_long(stmt):
+            sums = _sums(stmt)
+            stmt = _in_blocks(stmt, _most_additions(stmt, sums), sums, bound)
+        return (stmt,)
 
     body = map_stmts(in_blocks, unique.body)
     return code if body == unique.body else replace(unique, body=body)
@@ -75,9 +79,20 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
 
 def _may_be_long(loop: For) -> bool:
     """Whether a thread may run enough rounds of the loop nest for one sum to lose digits."""
-    most = dims.bounds(loop.extent)[1]
-    has_own_rounds = loop.kind in (Kind.SERIAL, Kind.VECTOR)
-    return has_own_rounds and (most is None or most * _rounds(loop.body) > LONGEST)
+    high = dims.bounds(loop.extent)[1]
+    return loop.kind in (Kind.SERIAL, Kind.VECTOR) and (high is None or high * _rounds(loop.body) > LONGEST)
+
+
+def _most_additions(loop: For, sums: Iterable[str]) -> int:
+    """How often the loop may add to a Var."""
+    high = dims.bounds(loop.extent)[1]
+    count = (high or OPEN_ADDITIONS) * _per_round(loop, sums)
+    return count if isinstance(loop.extent, int) else min(count, OPEN_ADDITIONS)
+
+
+def _per_round(loop: For, sums: Iterable[str]) -> int:
+    """How often a round of the loop may add to a Var."""
+    return max((_additions(loop.body, name) for name in sums), default=0)
 
 
 def _rounds(body: Body) -> int:
@@ -100,23 +115,36 @@ def _sums(loop: For) -> dict[str, np.dtype]:
 
 
 def _additions(body: Body, name: str) -> int:
-    """How often the body may add to a Var."""
+    """How often the body may add to one accumulator of a Var."""
     count = 0
     for stmt in body:
         match stmt:
             case Accumulate(name=other):
                 count += other == name
             case For(extent=extent, body=inner):
-                count += (dims.bounds(extent)[1] or OPEN) * _additions(inner, name)
+                rounds = dims.bounds(extent)[1] or OPEN
+                count += -(-rounds // _accumulators(stmt)) * _additions(inner, name)
             case If(body=inner, orelse=orelse):
                 count += max(_additions(inner, name), _additions(orelse, name))
     return count
 
 
-def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
-    """A loop over blocks, each a loop that adds to Vars of its own."""
-    # Rounds per block, so that no Var gets more than BLOCK additions.
-    size = max(1, BLOCK // max(_additions(loop.body, name) for name in sums))
+def _accumulators(loop: For) -> int:
+    """How many accumulators a sum over the loop has: as many as lanes, if it can run in lanes."""
+    is_innermost = not any(isinstance(s, For) for s in walk(loop.body))
+    return LANES if is_innermost and is_contiguous(loop) else 1
+
+
+def _in_blocks(loop: For, additions: int, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
+    """A loop over blocks, each a loop that adds to Vars of its own; over blocks of them, if many.
+
+    additions: how often the loop adds to a Var, as far as known
+    """
+    accumulators = _accumulators(loop)
+    if additions <= (LONGEST if len(sums) <= FEW_SUMS else LONGEST_OF_MANY) * accumulators:
+        return loop
+    per_round = _per_round(loop, sums)
+    size = max(1, BLOCK * accumulators // per_round)
     block, rounds = reserve(f"{loop.var}_block", bound), reserve(f"{loop.var}_rounds", bound)
     names = {name: reserve(f"{name}_block", bound) for name in sums}
     blocks = -(-loop.extent // size)
@@ -131,7 +159,7 @@ def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
         replace(one, body=inner),
         *(Accumulate(name, "add", Local(new, sums[name])) for name, new in names.items()),
     )
-    return For(block, blocks, Kind.SERIAL, body)
+    return _in_blocks(For(block, blocks, Kind.SERIAL, body), -(-additions // (size * per_round)), sums, bound)
 
 
 PASS = Pass("sum-in-blocks", "sum up long loops block by block", sum_in_blocks)

@@ -113,6 +113,11 @@ def test_other_loops_stay(loop: str):
 OPEN = "code f(x: read f32[m], y: write f32[1]) sizes m in 0.. "
 
 
+SUMS = [f"s{i}" for i in range(9)]
+TILE = f"""{" ".join(f"var {s}: f32 = 0_f32" for s in SUMS)} for j in 65536 serial {{
+    {" ".join(f"{s} add= x[3*j + {i}]" for i, s in enumerate(SUMS))} }}"""
+
+
 def in_blocks(body: str) -> str:
     """The code of the body, with sums over the open size m in blocks."""
     code = sum_in_blocks.PASS.run(parse(f"{OPEN}{{ {body} }}"))
@@ -126,11 +131,11 @@ def test_a_loop_of_any_number_of_rounds_sums_each_block_apart(expect):
         """
         code f(x: read f32[m], y: write f32[1]) sizes m in 0.. {
           var s: f32 = 1.0_f32
-          for j_block in (m + 4095)//4096 serial {
-            j_rounds: i64 in 1..4096 = min(4096_i64, index(-4096*j_block + m))
+          for j_block in (m + 8191)//8192 serial {
+            j_rounds: i64 in 1..8192 = min(8192_i64, index(-8192*j_block + m))
             var s_block: f32 = 0.0_f32
             for j in j_rounds vector {
-              s_block add= x[j + 4096*j_block]
+              s_block add= x[j + 8192*j_block]
             }
             s add= s_block
           }
@@ -145,18 +150,72 @@ def test_no_accumulator_of_a_nest_of_open_loops_takes_more_than_the_block(expect
         """
         code f(x: read f32[m], y: write f32[1]) sizes m in 0.. {
           var s: f32 = 1.0_f32
-          for i_block in (m + 127)//128 serial {
-            i_rounds: i64 in 1..128 = min(128_i64, index(-128*i_block + m))
-            var s_block_2: f32 = 0.0_f32
-            for i in i_rounds serial {
-              for j_block in (m + 4095)//4096 serial {
-                j_rounds: i64 in 1..4096 = min(4096_i64, index(-4096*j_block + m))
-                var s_block: f32 = 0.0_f32
-                for j in j_rounds vector {
-                  s_block add= x[j + 4096*j_block]
+          for i_block_block in (m + 511)//512 serial {
+            i_block_rounds: i64 in 1..128 = min(128_i64, index(-128*i_block_block + (m + 3)//4))
+            var s_block_3: f32 = 0.0_f32
+            for i_block in i_block_rounds serial {
+              i_rounds: i64 in 1..4 = min(4_i64, index(-4*i_block - 512*i_block_block + m))
+              var s_block_2: f32 = 0.0_f32
+              for i in i_rounds serial {
+                for j_block in (m + 8191)//8192 serial {
+                  j_rounds: i64 in 1..8192 = min(8192_i64, index(-8192*j_block + m))
+                  var s_block: f32 = 0.0_f32
+                  for j in j_rounds vector {
+                    s_block add= x[j + 8192*j_block]
+                  }
+                  s_block_2 add= s_block
                 }
-                s_block_2 add= s_block
               }
+              s_block_3 add= s_block_2
+            }
+            s add= s_block_3
+          }
+        }""",
+    )
+
+
+def test_a_loop_over_neighbours_has_larger_blocks_than_one_over_a_column(expect):
+    expect(
+        in_blocks("var s: f32 = 0_f32 for j in 513 serial { s add= x[3*j] } for j in 32769 vector { s add= x[j] }"),
+        """
+        code f(x: read f32[m], y: write f32[1]) sizes m in 0.. {
+          var s: f32 = 0.0_f32
+          for j_block in 5 serial {
+            j_rounds: i64 in 1..128 = min(128_i64, index(-128*j_block + 513))
+            var s_block: f32 = 0.0_f32
+            for j in j_rounds serial {
+              s_block add= x[3*j + 384*j_block]
+            }
+            s add= s_block
+          }
+          for j_2_block in 5 serial {
+            j_2_rounds: i64 in 1..8192 = min(8192_i64, index(-8192*j_2_block + 32769))
+            var s_block_2: f32 = 0.0_f32
+            for j_2 in j_2_rounds vector {
+              s_block_2 add= x[j_2 + 8192*j_2_block]
+            }
+            s add= s_block_2
+          }
+        }""",
+    )
+
+
+def test_blocks_of_a_very_long_sum_are_summed_in_blocks(expect):
+    expect(
+        in_blocks("var s: f32 = 0_f32 for j in 1000003 serial { s add= x[3*j] }"),
+        """
+        code f(x: read f32[m], y: write f32[1]) sizes m in 0.. {
+          var s: f32 = 0.0_f32
+          for j_block_block in 62 serial {
+            j_block_rounds: i64 in 1..128 = min(128_i64, index(-128*j_block_block + 7813))
+            var s_block_2: f32 = 0.0_f32
+            for j_block in j_block_rounds serial {
+              j_rounds: i64 in 1..128 = min(128_i64, index(-128*j_block - 16384*j_block_block + 1000003))
+              var s_block: f32 = 0.0_f32
+              for j in j_rounds serial {
+                s_block add= x[3*j + 384*j_block + 49152*j_block_block]
+              }
+              s_block_2 add= s_block
             }
             s add= s_block_2
           }
@@ -171,8 +230,10 @@ def test_no_accumulator_of_a_nest_of_open_loops_takes_more_than_the_block(expect
         "var s: i32 = 0_i32 for j in m vector { s add= i32(x[j]) }",
         "var s: f32 = 0_f32 for j in m vector { s max= x[j] }",
         "var s: f32 = 0_f32 for j in m serial { s add= x[j] store y[0] = s }",  # is read
-        "var s: f32 = 0_f32 for j in 65536 vector { s add= x[j % m] }",  # is not that long
+        "var s: f32 = 0_f32 for j in 512 vector { s add= x[3*j] }",  # is not that long
+        "var s: f32 = 0_f32 for j in 32768 vector { s add= x[j] }",  # nor is this, in 64 lanes
         "for j in m vector { var s: f32 = 0_f32 s add= x[j] }",  # is one for each round
+        TILE,  # is one of many, whose blocks would have no registers
     ],
 )
 def test_a_sum_that_loses_no_digits_stays_unchanged(body: str):
