@@ -269,7 +269,7 @@ def scan_as_loop(
 
 def _written_out(
     body: Program, consts: Sequence[Value], carry: Sequence[Value], arrays: Sequence[Value], length: int, reverse: bool
-) -> list[Any]:
+) -> list[Value]:
     """All steps of a scan one after the other, without a loop."""
     state, rows = list(carry), list[list[Value]]()
     for t in reversed(range(length)) if reverse else range(length):
