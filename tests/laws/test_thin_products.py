@@ -63,6 +63,15 @@ def test_a_matrix_and_a_vector_are_multiplied_as_numpy_does(depth: int, kind: st
     is_near(rnp.matmul, x, a.T.copy())
 
 
+@pytest.mark.parametrize("depth", [1_025, 4_099, 65_535, 65_536])
+def test_a_product_down_columns_of_equal_numbers_keeps_their_digits(depth: int):
+    a, x = np.full((depth, 7), 0.1, np.float32), np.full(depth, 0.3, np.float32)
+
+    products = rune.jit(rnp.matmul)(x, a)
+
+    np.testing.assert_allclose(np.asarray(products), x.astype(np.float64) @ a, rtol=4e-6)
+
+
 def test_arithmetic_before_a_loop_has_the_values_of_its_steps():
     (w, x), steps = operands((130, 130), (130,), kind=np.float32), 5
 

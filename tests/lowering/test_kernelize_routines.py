@@ -152,8 +152,9 @@ def test_small_dots_are_generated():
         (20_000, 5, 1, False),
         # Little work is left to the routine.
         (2_000, 16, 1, True),
-        # One chain of sums down such columns would be less exact than a routine.
-        (1, 5_000, 100, True),
+        (1, 5_000, 100, False),
+        # One core would add up such columns.
+        (1, 70_000, 100, True),
         (100, 5_000, 1, False),
     ],
 )

@@ -83,9 +83,10 @@ FEW_ROWS = 8  # a dot of at most this many rows unpacks operands of fewer bits a
 CHEAP_UNPACKING = 16  # ... if that costs no more than this
 DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generated code
 # Generated code beats it again for a matrix and one or two vectors, whose elements are read once,
-# from m*n*k = VECTOR_WORK on: along rows in memory of VECTOR_ROW elements or more, down columns
-# where one chain of sums is exact enough. So it does where both matrices are a few elements wide.
-VECTORS, VECTOR_WORK, VECTOR_ROW, VECTOR_COLUMN = 2, 1 << 15, 5, 1 << 10
+# from m*n*k = VECTOR_WORK on: along rows in memory of VECTOR_ROW elements or more, down columns of
+# at most VECTOR_COLUMN, as one core adds up a column and all cores share a routine. So it does
+# where both matrices are a few elements wide.
+VECTORS, VECTOR_WORK, VECTOR_ROW, VECTOR_COLUMN = 2, 1 << 15, 5, 1 << 16
 THIN_ROW, THIN_COLUMNS, THIN_ELEMENTS = 8, 16, 64
 # Scores of an attention are dots of at most SCORE_PRODUCTS, computed again at every use; sums of
 # them have at most SUM_COLUMNS columns, which a group of threads holds in registers.
@@ -222,5 +223,5 @@ def is_generated_dot(m: Size, n: Size, k: Size, is_along_rows: bool | None) -> b
     if is_thin and (few > 1 or depth <= THIN_ROW // 2):
         return True
     is_long = is_along_rows is False or depth >= VECTOR_ROW
-    is_exact = is_along_rows is True or depth <= VECTOR_COLUMN
-    return few <= VECTORS and few * many * depth >= VECTOR_WORK and is_long and is_exact
+    is_shared = is_along_rows is True or depth <= VECTOR_COLUMN
+    return few <= VECTORS and few * many * depth >= VECTOR_WORK and is_long and is_shared
