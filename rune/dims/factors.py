@@ -150,14 +150,17 @@ def no_number(size: object, other: object) -> Any:
 
 
 def _sized(a: Dim, b: object) -> Size:
+    """An operator that returns a size, as type checkers see it; algebra.py defines it."""
     raise NotImplementedError
 
 
 def _valued(a: Dim) -> int:
+    """Likewise a conversion to a number."""
     raise NotImplementedError
 
 
 def _decided(a: Dim, b: object) -> bool:
+    """Likewise a comparison."""
     raise NotImplementedError
 
 

@@ -79,7 +79,7 @@ KERNELS = (
 )
 SUMS = (
     *_limits("lowering.kernelize.cost", SPLIT_WORK=(4, 64), PART=(4, 32), LONG_ROW=(8,), LONGEST_SUM=(8, 100)),
-    *_limits("lowering.optimize.sum_in_blocks", BLOCK=(2, 5), LONGEST=(3, 40)),
+    *_limits("lowering.optimize.sum_in_blocks", BLOCK=(2, 5), LONGEST=(3, 40), LONGEST_OF_MANY=(3, 40), LANES=(1, 4)),
     *_limits("ops.long_sums", BLOCK=(2, 5), LONGEST=(3, 40), LONG_PRODUCT=(3, 40), PRODUCT_BLOCK=(1, 7)),
     *_limits("lowering.extremes", LONG=(1,), TILE=(128,)),
 )
@@ -92,6 +92,7 @@ SCANS = (
 PRODUCTS = (
     *_limits("backends.cpu.gemm.small", MOST_COST=(0.0, 1e8)),
     *_limits("lowering.kernelize.cost", DOT_ROUTINE_WORK=(1, 1 << 30), FEW_ROWS=(0, 64), CHEAP_OPERAND=(0, 100)),
+    *_limits("lowering.kernelize.cost", VECTOR_WORK=(1,), VECTOR_ROW=(1, 64), VECTOR_COLUMN=(3, 1 << 40)),
     *_limits(
         "lowering.kernelize.split_dots",
         SIDE=(1, 4),
