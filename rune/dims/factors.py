@@ -154,6 +154,11 @@ def _sized(a: Dim, b: object) -> Size:
     raise NotImplementedError
 
 
+def _divided(a: Dim, b: object) -> tuple[Size, Size]:
+    """Likewise a quotient and its remainder."""
+    raise NotImplementedError
+
+
 def _valued(a: Dim) -> int:
     """Likewise a conversion to a number."""
     raise NotImplementedError
@@ -175,6 +180,7 @@ class Dim(Interned, Guarded):
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __pow__ = _sized
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _sized
+    __divmod__ = _divided
     __lt__ = __le__ = __gt__ = __ge__ = _decided
     __truediv__ = __rtruediv__ = __rpow__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = no_number
     __int__ = __index__ = _valued
