@@ -57,7 +57,8 @@ def _number_of_nest(groups: Sequence[Together], statement: Statement) -> int | N
 
 
 def _may_pass(together: Together, statement: Statement, earlier: Iterable[Together]) -> bool:
-    """Whether a statement may run before others: they read nothing, and it only earlier rows.
+    """Whether a statement may run before others: they read nothing, and it reads only rows that are
+    filled before them.
 
     Unordered writes change different elements, even of one output.
     """
