@@ -57,7 +57,7 @@ _PASSED_ON: Mapping[Primitive, frozenset[str]] = {
     while_linear: frozenset("consts shared checkpoints linear_consts reverse".split()),
 }
 REWRITE = "leave it out of the exported function, or write it with operations of rune"
-_PLAIN = (bool, int, float, str, Dim, np.dtype, ArrayType, type(None))
+_PLAIN = (bool, int, float, str, ArrayType, type(None))
 
 
 @per_program
@@ -160,7 +160,7 @@ def _is_value(value: object) -> bool:
         return all(map(_is_value, value))
     if type(value) in RECORDS.values():
         return all(_is_value(getattr(value, f.name)) for f in fields(value))  # type: ignore[arg-type]
-    return isinstance(value, Program) or type(value) in _PLAIN or isinstance(value, np.dtype)
+    return type(value) in _PLAIN or isinstance(value, Program | Dim | np.dtype)
 
 
 def _require_round_trip(program: Program) -> None:

@@ -283,7 +283,7 @@ def total_of(rounds: int, n: int) -> int:
     return sum(max(0, n + k) for k in range(rounds))
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 7])
+@pytest.mark.parametrize("rounds", [2, 3, 7])  # one round is no loop
 @pytest.mark.parametrize("more", [-1, 0, 1, 977])
 def test_a_loop_that_data_end_inside_another_loop_has_a_share_of_its_steps(rounds: int, more: int):
     executable = draft_of(partial(powers_in_turn, rounds), SEVEN, START)
