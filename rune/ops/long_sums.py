@@ -15,8 +15,9 @@ import numpy as np
 
 from rune import dtypes
 
-BLOCK = 128  # additions to one accumulator of a long sum
+BLOCK = 128  # additions to one accumulator of a long sum: of equal f32 they lose 1e-6
 LONGEST = 1024  # additions to one accumulator of any other: blocks would cost 30 µs of Python
+OPEN = 1 << 22  # numbers assumed of a sum of unknown length
 LONG_PRODUCT = 1 << 16  # elements of vectors whose product is a sum of products
 PRODUCT_BLOCK = 1 << 12  # elements of one of these: about a microsecond of work
 

@@ -36,14 +36,14 @@ from rune.core.values import Value
 from rune.dims import Size, symbol
 from rune.ops.arithmetic import add, mul, sub
 from rune.ops.family import fit, reshape, size_value
-from rune.ops.movement import concatenate, slice_
+from rune.ops.movement import concatenate, part
 from rune.records import dataclass
 
 if TYPE_CHECKING:
     from rune.array import Array
 
 COUNTER = ArrayType((), dtypes.i32)
-MOST_ROWS = 16  # of results of a scan whose steps are all written out: so many are joined by a kernel
+MOST_ROWS = 16  # of the results of a scan whose steps are all written out: one kernel joins no more
 
 
 # --- rows -------------------------------------------------------------------------------------
@@ -282,10 +282,7 @@ def _written_out(
 
 def _static_row(array: Value, t: int) -> Array:
     """Row t of an array."""
-    shape = type_of(array).shape
-    start, limit = (t, *(0 for _ in shape[1:])), (t + 1, *shape[1:])
-    row = slice_(array, start=start, limit=limit, stride=tuple(1 for _ in shape))
-    return reshape(row, shape=shape[1:])
+    return reshape(part(array, 0, t, t + 1), shape=type_of(array).shape[1:])
 
 
 def _unrolled(length: Size, unroll: int) -> int:

@@ -155,13 +155,16 @@ EQUAL: dict[str, tuple[tuple[int, ...], Any]] = {
 def test_a_long_sum_of_equal_numbers_has_no_large_error(device: str, name: str):
     shape, axis = EQUAL[name]
     x = np.full(shape, 0.1, np.float32)
-    program = rune.jit(lambda x: (x + 0 * x).sum(axis), device=device)
+    program = rune.jit(lambda x: (sums := (x + 0 * x).sum(axis), sums * 2), device=device)
     expected = x.sum(axis, np.float64)
     # Threads of a device have no lanes, and those of a group add up a hundredth part each.
     bound = 4e-6 if device == "cpu:0" else 4e-5
 
-    for sums, rtol in ((program(x), bound), (rnp.sum(rnp.asarray(x), axis), 4e-6)):
+    compiled, doubled = program(x)
+
+    for sums, rtol in ((compiled, bound), (rnp.sum(rnp.asarray(x), axis), 4e-6)):
         np.testing.assert_allclose(np.asarray(sums), expected, rtol=rtol)
+    np.testing.assert_array_equal(doubled, 2 * np.asarray(compiled))
 
 
 @pytest.mark.parametrize("size", [1_025, 2_049, 65_537, 131_071, 131_072, 131_073, 2_500_001])

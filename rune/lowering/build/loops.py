@@ -26,10 +26,8 @@ from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, const, of_siz
 from rune.lowering.kernel.nodes import AddressSpace, Kind, Let, Stmt
 from rune.lowering.kernel.rewrite import map_expr, rename, walk_expr
 from rune.lowering.kernels import Axis, Fill, Reduce, Scan, Statement, Write, expressions, inner_axes
-from rune.ops.long_sums import block_sizes
+from rune.ops.long_sums import OPEN, block_sizes
 from rune.records import dataclass, replace
-
-OPEN_SCAN = 1 << 22  # positions assumed for the axis of a running sum whose length is unknown
 
 Together = tuple[Statement, ...]
 
@@ -267,7 +265,7 @@ class _Run:
 def _most(axis: Axis) -> int:
     """The most positions of an axis, as far as they are known."""
     high = dims.bounds(axis.size)[1]
-    return OPEN_SCAN if high is None else high
+    return OPEN if high is None else high
 
 
 def _scan_loops(

@@ -145,7 +145,7 @@ def _takes_largest(equation: Equation) -> bool:
 
 def _seeds(atom: Atom, definitions: Definitions) -> set[Var]:
     """The scores from which a value is computed element by element."""
-    values = upstream([atom], definitions, lambda e: is_mapped(e) and not _is_score(e))
+    values = upstream([atom], definitions, lambda _, e: is_mapped(e) and not _is_score(e))
     return {v for v in values if v in definitions and _is_score(definitions[v])}
 
 

@@ -211,7 +211,7 @@ class _Parts:
 
     def reads_peak(self, var: Var) -> bool:
         """Whether a value depends on the peak."""
-        return any(v is self.largest for v in upstream([var], self.definitions, is_mapped))
+        return any(v is self.largest for v in upstream([var], self.definitions, lambda _, e: is_mapped(e)))
 
     def copy(self, var: Var, new: list[Equation]) -> Var:
         """A value in parts, computed from the peaks of the parts."""

@@ -91,7 +91,7 @@ def choose(program: Program, recomputed_values: frozenset[Var] = frozenset()) ->
 def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, Equation]) -> set:
     # A side effect happens whether or not anybody reads its results.
     effects = [v for e in program.equations if effect_of(e) is not None for v in e.results]
-    return set(upstream([*outputs, *effects], definitions, lambda e: True))
+    return set(upstream([*outputs, *effects], definitions, lambda *_: True))
 
 
 def _forced(
@@ -159,7 +159,7 @@ def _read_before_changes(
 
 def _reads(value: Var, arrays: set[Var], values: Container[Var], definitions: Mapping[Var, Equation]) -> bool:
     """Whether a value that is computed where it is used reads one of these arrays."""
-    return any(v in arrays for v in upstream([value], definitions, lambda e: not any(v in values for v in e.results)))
+    return any(v in arrays for v in upstream([value], definitions, lambda v, _: v not in values))
 
 
 def _limited(equations: Sequence[Equation], forced_values: frozenset[Var], loops: Loops) -> frozenset[Var]:

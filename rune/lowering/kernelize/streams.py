@@ -106,12 +106,12 @@ def _buffers(program: Program, component: Component) -> int:
     """The arrays that a component reads and writes, if nothing between them is stored."""
     definitions = {v: e for e in program.equations for v in e.results}
 
-    def is_computed(equation: Equation) -> bool:
-        return is_mapped(equation) or equation.results[0] in component.scores
+    def is_computed(var: Var, equation: Equation) -> bool:
+        return is_mapped(equation) or var in component.scores
 
     operands = [a for s in component.sinks for a in s.equation.operands]
     values = upstream(operands, definitions, is_computed)
-    reads = {v for v in values if v not in definitions or not is_computed(definitions[v])}
+    reads = {v for v in values if v not in definitions or not is_computed(v, definitions[v])}
     return len(reads | {s.var for s in component.sinks})
 
 

@@ -44,10 +44,12 @@ def _behind(atom: Atom, indices: Indices, definitions: Definitions) -> Iterator[
         yield atom, indices
 
 
-def upstream(starts: Iterable[Atom], definitions: Definitions, passes: Callable[[Equation], bool]) -> Iterator[Var]:
+def upstream(
+    starts: Iterable[Atom], definitions: Definitions, passes: Callable[[Var, Equation], bool]
+) -> Iterator[Var]:
     """The variables from which values are computed: first their own, and each once.
 
-    passes: whether the walk goes on from an equation to its operands
+    passes: whether the walk goes on from a variable to the operands of its equation
     """
     pending = list(dict.fromkeys(a for a in starts if isinstance(a, Var)))
     visited = set(pending)
@@ -55,7 +57,7 @@ def upstream(starts: Iterable[Atom], definitions: Definitions, passes: Callable[
         var = pending.pop()
         yield var
         equation = definitions.get(var)
-        if equation is not None and passes(equation):
+        if equation is not None and passes(var, equation):
             new = dict.fromkeys(a for a in equation.operands if isinstance(a, Var) and a not in visited)
             visited.update(new)
             pending += new

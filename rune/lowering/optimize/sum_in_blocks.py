@@ -44,17 +44,16 @@ from rune.lowering.kernel.rewrite import (
 )
 from rune.lowering.optimize.vectorize import is_contiguous
 from rune.lowering.passes import Pass
+from rune.ops.long_sums import BLOCK, OPEN
 from rune.records import replace
 
 # An f64 counts to 2**53 before a one is lost, which no loop reaches.
 NARROW = dtypes.FLOATING - {dtypes.f64}
 LANES = 64  # accumulators of a loop over neighbours in memory: four vector registers of 16
-BLOCK = 128  # additions to one accumulator: of equal f32 they lose 1e-6
 LONGEST = 512  # additions to one accumulator that need no blocks
 # A tile of a product has as many sums as a thread has registers, and no room for their blocks.
 FEW_SUMS, LONGEST_OF_MANY = 8, 1 << 16
-OPEN = 32  # rounds assumed for an inner loop of unknown length
-OPEN_ADDITIONS = 1 << 22  # additions assumed for a loop of unknown length that may be cut
+OPEN_ROUNDS = 32  # assumed for an inner loop of unknown length
 
 
 def sum_in_blocks(code: KernelCode) -> KernelCode:
@@ -86,8 +85,8 @@ def _may_be_long(loop: For) -> bool:
 def _most_additions(loop: For, sums: Iterable[str]) -> int:
     """How often the loop may add to a Var."""
     high = dims.bounds(loop.extent)[1]
-    count = (high or OPEN_ADDITIONS) * _per_round(loop, sums)
-    return count if isinstance(loop.extent, int) else min(count, OPEN_ADDITIONS)
+    count = (high or OPEN) * _per_round(loop, sums)
+    return count if isinstance(loop.extent, int) else min(count, OPEN)
 
 
 def _per_round(loop: For, sums: Iterable[str]) -> int:
@@ -122,7 +121,7 @@ def _additions(body: Body, name: str) -> int:
             case Accumulate(name=other):
                 count += other == name
             case For(extent=extent, body=inner):
-                rounds = dims.bounds(extent)[1] or OPEN
+                rounds = dims.bounds(extent)[1] or OPEN_ROUNDS
                 count += -(-rounds // _accumulators(stmt)) * _additions(inner, name)
             case If(body=inner, orelse=orelse):
                 count += max(_additions(inner, name), _additions(orelse, name))
