@@ -122,6 +122,15 @@ def test_loading_beside_computing_is_printed_for_every_load():
     assert [len(row.split("|")) for row in rows] == [7] * 4
 
 
+@pytest.mark.skipif(not IS_WHOLE, reason="kernels of a second on each device")
+def test_the_answer_to_the_stop_button_in_a_loop_is_timed_on_every_device():
+    rows = _script("stop_button.py", "--times", "1").splitlines()[2:]
+    loops = [row for row in rows if "loop on" in row]
+
+    assert loops
+    assert not any("nan" in row for row in loops)
+
+
 def test_eager_calls_are_measured_beside_numpy():
     rows = _script("eager.py", "--cases", "*gradient(f)*").splitlines()
 

@@ -1,6 +1,9 @@
-"""The stop button ends a loop within a second on every executor, which remains usable.
+"""The stop button ends a loop or a kernel before its end on every executor, which remains usable.
 
-Seconds are those of the processors, which this process has to itself or not.
+No limit of seconds says so, which a busy machine would miss. Loops and kernels compute for a quarter
+of an hour where they can, so that an answer at their end is a hang, which ends the tests
+(faulthandler_timeout). Where a call takes seconds, its processor time is compared with that of the
+same call undisturbed. benchmarks/stop_button.py prints how long the answer takes.
 """
 
 from __future__ import annotations
@@ -8,7 +11,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,11 +21,12 @@ import rune
 import rune.numpy as rnp
 from rune.backends.cpu import steps
 from rune.backends.shared.apart import apart, is_long
+from tests.support.processor import processor_time
 from tests.support.sampling import IS_WHOLE
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
-STEPS, BEFORE, WITHIN = 10**9, 0.15, 1.0  # seconds, of a loop that is not waited for
-CORES = rune.devices()[0].target.cores
+STEPS, LENGTH = 2**31 - 2, 4_099  # of a loop that takes a quarter of an hour or more
+BEFORE = 0.1  # seconds until the button is pressed
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
@@ -56,12 +59,10 @@ def stop() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGALRM, before)
 
 
-def hears(stop: Callable[[], None], call: Callable[[], object], within: float = WITHIN) -> None:
-    """The call ends before each core has worked for so many seconds since the button."""
-    start = time.process_time()
+def interrupt(stop: Callable[[], None], call: Callable[[], object]) -> None:
+    """Press the button during the call, which raises."""
     with pytest.raises(KeyboardInterrupt):
         stop_in(stop, call)
-    assert time.process_time() - start < CORES * (BEFORE + within)
 
 
 def stop_in(stop: Callable[[], None], call: Callable[[], object]) -> None:
@@ -69,33 +70,43 @@ def stop_in(stop: Callable[[], None], call: Callable[[], object]) -> None:
     call()
 
 
+def ends_early(stop: Callable[[], None], call: Callable[[], object]) -> None:
+    """The button ends a call of some seconds after a part of its work.
+
+    The undisturbed call comes first: what an earlier test has left to a driver's threads is done by
+    then, and does not count as the interrupted call's.
+    """
+    undisturbed = processor_time(call)
+    assert processor_time(lambda: interrupt(stop, call)) < 0.6 * undisturbed
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_the_stop_button_ends_a_compiled_loop(loop: str, device: str, stop: Callable[[], None]):
-    x = rune.device_put(rnp.ones(7), device)
+    x = rune.device_put(rnp.ones(LENGTH), device)
     f = rune.jit(LOOPS[loop])
     f.lower(x).compile()  # an interrupt of the compiler is another test's
-    hears(stop, lambda: rune.block_until_ready(f(x)))
+    interrupt(stop, lambda: rune.block_until_ready(f(x)))
     assert rnp.sum(rune.device_put(rnp.ones(5), device) * 2).item() == 10
 
 
 def test_the_stop_button_ends_an_eager_loop(stop: Callable[[], None]):
-    hears(stop, lambda: until(rnp.ones(7)))
+    interrupt(stop, lambda: until(rnp.ones(LENGTH)))
 
 
 # --- kernels that take long -------------------------------------------------------------------
 
 
-def pairs(x: Any, rows: int = 200_000) -> Any:
-    """One kernel of many seconds."""
+def pairs(x: Any, rows: int) -> Any:
+    """One kernel, of a quarter of an hour if there are two million rows."""
     y = rnp.resize(x, rows)
     return rnp.sum(rnp.sin(y[:, None] * y[None, :]), axis=1)
 
 
 def test_the_stop_button_ends_a_long_kernel_on_the_cpu(stop: Callable[[], None]):
-    x, f = rnp.ones(7), rune.jit(pairs, device="cpu")
+    x, f = rnp.ones(7), rune.jit(lambda x: pairs(x, 2_000_000), device="cpu")
     f.lower(x).compile()
-    hears(stop, lambda: f(x))
+    interrupt(stop, lambda: f(x))
     assert (rnp.ones(5) * 2).sum().item() == 10
 
 
@@ -104,12 +115,12 @@ def square(n: int) -> np.ndarray:
     return a + a.T + 2 * n * np.eye(n, dtype=np.float32)
 
 
-# Each takes a second of one core or more, most take two.
+# Each takes a second of one core or more.
 ROUTINES: dict[str, tuple[Callable[[Any], Any], Callable[[], np.ndarray]]] = {
-    "product": (lambda a: a.T @ a, lambda: square(5000)),
-    "cholesky": (lambda a: rnp.linalg.cholesky(a, symmetrize_input=False), lambda: square(7500)),
-    "solution by LAPACK": (lambda a: rnp.linalg.solve(a, a), lambda: square(4000)),
-    "eigenvalues by LAPACK": (rnp.linalg.eigh, lambda: square(2500)),
+    "product": (lambda a: a.T @ a, lambda: square(4000)),
+    "cholesky": (lambda a: rnp.linalg.cholesky(a, symmetrize_input=False), lambda: square(6000)),
+    "solution by LAPACK": (lambda a: rnp.linalg.solve(a, a), lambda: square(3000)),
+    "eigenvalues by LAPACK": (rnp.linalg.eigh, lambda: square(1800)),
 }
 WAYS: dict[str, Callable[[Any], Any]] = {"eager": lambda f: f, "jit": lambda f: rune.jit(f, device="cpu")}
 # LAPACK's are called apart from both ways.
@@ -123,7 +134,7 @@ def test_the_stop_button_ends_a_long_routine_on_the_cpu(name: str, way: str, sto
     x, f = rnp.asarray(make()), WAYS[way](lambda x: function(x))
     if hasattr(f, "lower"):
         f.lower(x).compile()
-    hears(stop, lambda: rune.block_until_ready(f(x)), within=0.25)
+    ends_early(stop, lambda: rune.block_until_ready(f(x)))
     assert (rnp.ones(5) * 2).sum().item() == 10
 
 
@@ -162,29 +173,30 @@ def test_a_signal_comes_between_the_kernels_of_a_plan(stop: Callable[[], None], 
             x = rnp.flip(rnp.sum(rnp.sin(x[:, None] * x[None, :]), axis=1))
         return x
 
-    x, f = rnp.ones(8000), rune.jit(many, device="cpu")
+    x, f = rnp.ones(6000), rune.jit(many, device="cpu")
     f.lower(x).compile()
-    hears(stop, lambda: f(x))
+    ends_early(stop, lambda: f(x))
 
 
-# What a driver has begun it ends: seconds, in which the next answer is waited for.
+# What a driver has begun it ends; the next answer waits for that.
 @pytest.mark.skipif("opencl:0" not in DEVICES, reason="no OpenCL device here")
 @pytest.mark.parametrize("wait", [np.asarray, rune.block_until_ready, lambda y: y.start_numpy()()])
 def test_the_stop_button_ends_a_wait_for_a_long_opencl_kernel(wait: Callable[[Any], object], stop: Callable[[], None]):
-    x, f = rune.device_put(rnp.ones(7), "opencl:0"), rune.jit(lambda x: pairs(x, 14_000))
+    x, f = rune.device_put(rnp.ones(7), "opencl:0"), rune.jit(lambda x: pairs(x, 8_000))
     f.lower(x).compile()
-    hears(stop, lambda: wait(f(x)))
+    ends_early(stop, lambda: wait(f(x)))
     assert (rune.device_put(rnp.ones(5), "opencl:0") * 2).sum().item() == 10
 
 
 @pytest.mark.skipif("wgpu:0" not in DEVICES, reason="no WebGPU device here")
 @pytest.mark.parametrize("calls", [0, 1], ids=["first", "again"])
 def test_the_stop_button_ends_a_long_webgpu_kernel_on_a_processor(calls: int, stop: Callable[[], None]):
-    x, f = rune.device_put(rnp.ones(7), "wgpu:0"), rune.jit(lambda x: pairs(x, 16_000))
+    x, f = rune.device_put(rnp.ones(7), "wgpu:0"), rune.jit(lambda x: pairs(x, 10_000))
     f.lower(x).compile()
     for _ in range(calls):  # what was encoded is played again
         rune.block_until_ready(f(x))
-    hears(stop, lambda: np.asarray(f(x)))
+    interrupted = processor_time(lambda: interrupt(stop, lambda: np.asarray(f(x))))
+    assert interrupted < 0.6 * processor_time(lambda: np.asarray(f(x)))
     assert (rune.device_put(rnp.ones(5), "wgpu:0") * 2).sum().item() == 10
 
 

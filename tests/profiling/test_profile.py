@@ -20,6 +20,7 @@ import rune
 import rune.numpy as rnp
 from rune import profiling
 from rune.profiling import Event, Kind, Profile
+from tests.support.eventually import HANG_S
 
 HERE = Path(__file__).name
 FOLDER = str(Path(profiling.__file__).parent)
@@ -118,7 +119,7 @@ def test_a_worker_thread_records_into_the_callers_profile():
     with rune.debug.profile() as p:
         thread = threading.Thread(target=work, args=(profiling.current(),), name="reader")
         thread.start()
-        thread.join(60)
+        thread.join(HANG_S)
     assert [(e.name, e.row.thread) for e in of(p, Kind.DATA)] == [("read", "reader")]
 
 

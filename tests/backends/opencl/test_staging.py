@@ -18,10 +18,10 @@ from rune.backends import opencl
 from rune.backends.opencl.staging import MOST, SIZES
 from rune.lowering.stages import lower
 from tests.support.close import same
+from tests.support.eventually import HANG_S
 
 TARGETS, WHY = opencl.probe()
 pytestmark = pytest.mark.skipif(not TARGETS, reason=f"no OpenCL device: {WHY}")
-PATIENCE_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def at_once(function: Callable[[], Any]) -> Any:
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
     thread.start()
-    thread.join(PATIENCE_S)
+    thread.join(HANG_S)
     assert results, "it waits for the device"
     return results[0]
 

@@ -27,6 +27,7 @@ from rune.backends.shared.work import WorkStats
 from rune.errors import CollectiveError
 from rune.lowering.meetings import CollectiveCall
 from rune.sharding import P, make_mesh
+from tests.support.eventually import HANG_S
 
 Arrays = Sequence[np.ndarray] | np.ndarray
 DRAW = np.random.default_rng(0)
@@ -260,8 +261,8 @@ def test_a_forked_child_runs_programs_on_new_threads():
     results = context.Queue()
     process = context.Process(target=child, args=(results,))
     process.start()
-    assert results.get(timeout=60)
-    process.join(60)
+    assert results.get(timeout=HANG_S)
+    process.join(HANG_S)
     assert process.exitcode == 0
 
 
