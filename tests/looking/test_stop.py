@@ -1,7 +1,7 @@
 """The stop button ends a loop or a kernel before its end on every executor, which remains usable.
 
-No limit of seconds says so, which a busy machine would miss. Loops and kernels compute for a quarter
-of an hour where they can, so that an answer at their end is a hang, which ends the tests
+No limit of seconds says so, which a busy machine would miss. Loops and kernels compute for a
+quarter of an hour where they can, so that an answer at their end is a hang, which ends the tests
 (faulthandler_timeout). Where a call takes seconds, its processor time is compared with that of the
 same call undisturbed. benchmarks/stop_button.py prints how long the answer takes.
 """
