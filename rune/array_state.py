@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from rune.backends import Device
+from rune.backends.shared.protocol import CountsWork
 from rune.errors import ArgumentError
+
+
+def _is_idle(device: Device) -> bool:
+    if isinstance(device.backend, CountsWork):
+        return device.backend.work_stats().in_flight == 0
+    device.backend.synchronize()
+    return True
 
 
 class Memory:
@@ -18,9 +27,12 @@ class Memory:
     __slots__ = ()
 
     def is_ready(self: Any) -> bool:
-        """Wait until the contents are computed; always True."""
-        self.block_until_ready()
-        return True
+        """Whether the contents are computed. Never waits.
+
+        False as long as the array's device has calls of programs that have not ended, be they this
+        array's or later ones. (A user's backend that counts no calls is waited for.)
+        """
+        return all(map(_is_idle, self.sharding.addressable_devices))
 
     def copy_to_host_async(self: Any) -> None:
         """Begin to copy the contents to the host, if the device can do so in the background."""

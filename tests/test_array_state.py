@@ -6,7 +6,9 @@ import copy
 import gc
 import pickle
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,9 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.errors import ArgumentError, DeletedArrayError
+from tests.support.eventually import eventually
+
+DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 
 
 def test_an_array_reports_its_bytes_platform_and_readiness():
@@ -21,6 +26,39 @@ def test_an_array_reports_its_bytes_platform_and_readiness():
 
     assert (x.on_device_size_in_bytes(), x.platform(), x.is_ready()) == (14, "cpu", True)
     assert x.copy_to_host_async() is None
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_array_is_ready_once_its_device_has_computed_it(device: str):
+    x = rune.device_put(rnp.ones(257), device)
+
+    y = rune.jit(lambda x: rnp.sum(x * 2))(x)
+
+    assert eventually(y.is_ready)
+    assert y.item() == 514
+
+
+@contextmanager
+def busy(device: Any) -> Iterator[None]:
+    """An OpenCL device of rune that computes nothing within the block."""
+    gate = device.cl.UserEvent(device.context)
+    with device.turns.lock:
+        device.last = device.cl.enqueue_marker(device.queue, wait_for=[gate])
+    try:
+        yield
+    finally:
+        gate.set_status(device.cl.command_execution_status.COMPLETE)
+
+
+@pytest.mark.skipif("opencl:0" not in DEVICES, reason="no OpenCL device here")
+def test_whether_an_array_is_ready_is_answered_while_its_device_is_busy():
+    x, f = rune.device_put(rnp.ones(33), "opencl:0"), rune.jit(lambda x: x * 3)
+    f(x).block_until_ready()
+    with busy(rune.backends.device_named("opencl:0").backend):
+        y = f(x)
+        assert not y.is_ready()
+    assert eventually(y.is_ready)
+    np.testing.assert_array_equal(y, np.full(33, 3.0))
 
 
 def test_a_clone_survives_the_deletion_of_its_original():
