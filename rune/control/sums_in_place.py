@@ -24,7 +24,7 @@ from rune.core.higher import called_once
 from rune.core.interpreter import type_of
 from rune.core.memo import per_program
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
+from rune.core.program import Atom, Definitions, Equation, Literal, Program, map_programs
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -97,9 +97,8 @@ class Summands:
 def summands(program: Program, count: int) -> Summands:
     """The first `count` results of a program taken apart where writes into zeros are added up."""
     program = _opened(program)
-    producers = {v: e for e in program.equations for v in e.results}
     results = program.outputs[:count]
-    terms = [_terms(result, producers) for result in results]
+    terms = [_terms(result, program.definitions) for result in results]
     operands = [atom for of_result in terms for _, atoms in of_result for atom in atoms]
     outputs = (*operands, *program.outputs[count:])
     small, _ = prune(replace(program, outputs=outputs), [True] * len(outputs))
@@ -107,15 +106,15 @@ def summands(program: Program, count: int) -> Summands:
     return Summands(replace(small, inputs=program.inputs), tuple(r.type for r in results), of_results)
 
 
-def _terms(result: Atom, producers: Mapping[Var, Equation]) -> list[tuple[Summand, tuple[Atom, ...]]]:
+def _terms(result: Atom, definitions: Definitions) -> list[tuple[Summand, tuple[Atom, ...]]]:
     """The terms of a sum, writes last; the sum as one array if none of them is a write."""
     arrays, writes, pending = [], [], [result]
     while pending:
         atom = pending.pop()
-        equation = producers.get(atom) if isinstance(atom, Var) else None
+        equation = definitions.get(atom)
         if equation is not None and equation.primitive is add and _is_of_equals(equation):
             pending += reversed(equation.operands)
-        elif equation is not None and _is_write_into_zeros(equation, producers):
+        elif equation is not None and _is_write_into_zeros(equation, definitions):
             operands = equation.operands[1:]
             writes.append((Summand(equation.primitive, equation.params, len(operands)), operands))
         else:
@@ -129,9 +128,8 @@ def _is_of_equals(equation: Equation) -> bool:
     return all(atom.type == equation.results[0].type for atom in equation.operands)
 
 
-def _is_write_into_zeros(equation: Equation, producers: Mapping[Var, Equation]) -> bool:
-    array = equation.operands[0] if equation.primitive in WRITES else None
-    source = producers.get(array) if isinstance(array, Var) else None
+def _is_write_into_zeros(equation: Equation, definitions: Definitions) -> bool:
+    source = definitions.get(equation.operands[0]) if equation.primitive in WRITES else None
     constant = source.operands[0] if source is not None and source.primitive is broadcast else None
     return isinstance(constant, Literal) and not constant.value.any()
 

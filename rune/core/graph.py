@@ -115,21 +115,21 @@ def program_graph(program: Program) -> Graph:
     """
     names = Names()
     sources = (*program.inputs, *(v for v, _ in program.constants))
-    makers: dict[Var, str] = {v: f"v{n}" for n, v in enumerate(sources)}
-    nodes = [Node(maker, names.binding(v), "value") for v, maker in makers.items()]
+    origins: dict[Var, str] = {v: f"v{n}" for n, v in enumerate(sources)}
+    nodes = [Node(origin, names.binding(v), "value") for v, origin in origins.items()]
     edges: list[Edge] = []
     for number, equation in enumerate(program.equations):
         nodes.append(Node(f"e{number}", _equation(equation, names)))
-        edges += _into(f"e{number}", equation.operands, makers)
-        makers.update(dict.fromkeys(equation.results, f"e{number}"))
+        edges += _into(f"e{number}", equation.operands, origins)
+        origins.update(dict.fromkeys(equation.results, f"e{number}"))
     for number, atom in enumerate(program.outputs):
         nodes.append(Node(f"r{number}", f"result {number}: {atom.type}", "value"))
-        edges += _into(f"r{number}", (atom,), makers)
+        edges += _into(f"r{number}", (atom,), origins)
     return Graph(program.name, tuple(nodes), tuple(edges), str(program))
 
 
-def _into(target: str, atoms: Iterable[Atom], makers: Mapping[Any, str]) -> list[Edge]:
-    return [Edge(makers[a], target) for a in atoms if a in makers]
+def _into(target: str, atoms: Iterable[Atom], origins: Mapping[Any, str]) -> list[Edge]:
+    return [Edge(origins[a], target) for a in atoms if a in origins]
 
 
 def _equation(equation: Equation, names: Names) -> str:

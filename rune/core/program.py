@@ -97,6 +97,9 @@ class Equation(EquationNames):
     frame: Frame | None = None
 
 
+Definitions = Mapping[Atom, Equation]  # the equation that computes a variable; a literal has none
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Program(ProgramNames):
     """inputs -> outputs. `constants` are the closed-over arrays, explicit and in order.
@@ -147,6 +150,12 @@ class Program(ProgramNames):
     def eqns(self) -> tuple[Equation, ...]:
         """The equations as JAX's programs name their parameters; the same objects each time."""
         return named(self.equations)
+
+    @property
+    @per_program
+    def definitions(self) -> Definitions:
+        """The equation that computes each variable; inputs and constants have none."""
+        return {v: e for e in self.equations for v in e.results}
 
     def text(self, *, frames: bool = False) -> str:
         """The printed form; with `frames`, the user's line of each equation as a comment."""

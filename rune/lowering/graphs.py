@@ -23,19 +23,19 @@ def kernels_graph(program: KernelProgram) -> Graph:
     """Kernels and routines, and the values that they pass on."""
     # Keyed by consumer as well: a value may be fused into one reader and not into another.
     why = {(n.value, n.consumer): n.why for n in program.not_fused}
-    makers = {v: f"v{n}" for n, v in enumerate(program.inputs)}
-    nodes = [Node(maker, f"{v}: {v.type}", "value") for v, maker in makers.items()]
+    origins = {v: f"v{n}" for n, v in enumerate(program.inputs)}
+    nodes = [Node(origin, f"{v}: {v.type}", "value") for v, origin in origins.items()]
     edges: list[Edge] = []
     for number, step in enumerate(program.steps):
         name, kind = _named(step)
         nodes.append(Node(f"s{number}", name, kind))
         for value in dict.fromkeys(step.operands):
-            label = _label(value, why.get((value, name))) if makers[value][0] == "s" else ""
-            edges.append(Edge(makers[value], f"s{number}", label))
-        makers.update(dict.fromkeys(step.results, f"s{number}"))
+            label = _label(value, why.get((value, name))) if origins[value][0] == "s" else ""
+            edges.append(Edge(origins[value], f"s{number}", label))
+        origins.update(dict.fromkeys(step.results, f"s{number}"))
     for number, value in enumerate(program.outputs):
         nodes.append(Node(f"r{number}", f"result {number}: {value.type}", "value"))
-        edges.append(Edge(makers[value], f"r{number}"))
+        edges.append(Edge(origins[value], f"r{number}"))
     return Graph(program.name, tuple(nodes), tuple(edges), program_text(program))
 
 
@@ -58,25 +58,25 @@ def _label(value: Value, why: str | None) -> str:
 
 def plan_graph(plan: Plan) -> Graph:
     """The steps by number, and the memory through which each gets its values."""
-    makers: dict[tuple, str] = {}
+    origins: dict[tuple, str] = {}
     results: dict[str, Slot] = {}
     nodes: list[Node] = []
     edges: list[Edge] = []
     for number, step in enumerate(plan.steps):
         for slot in dict.fromkeys(slots_read(plan, step)):
-            if slot.space is Space.ARGUMENT and memory(slot) not in makers:
-                makers[memory(slot)] = f"a{slot.number}"
+            if slot.space is Space.ARGUMENT and memory(slot) not in origins:
+                origins[memory(slot)] = f"a{slot.number}"
                 nodes.append(Node(f"a{slot.number}", _outside(plan, slot), "value"))
-            if memory(slot) in makers:  # else an array that a loop is yet to fill
+            if memory(slot) in origins:  # else an array that a loop is yet to fill
                 place = "" if slot.space is Space.ARGUMENT else slot_text(plan, slot)
-                edges.append(Edge(makers[memory(slot)], f"s{number}", place))
+                edges.append(Edge(origins[memory(slot)], f"s{number}", place))
         nodes.append(Node(f"s{number}", f"{number}: {step_name(step)}", _kind(step)))
         for slot in slots_written(plan, step):
-            makers[memory(slot)] = f"s{number}"
+            origins[memory(slot)] = f"s{number}"
             if slot.space is Space.RESULT:  # the last write counts: others may use its memory before
                 results[f"r{slot.number}"] = slot
     nodes += [Node(name, _outside(plan, slot), "value") for name, slot in results.items()]
-    edges += [Edge(makers[memory(slot)], name) for name, slot in results.items()]
+    edges += [Edge(origins[memory(slot)], name) for name, slot in results.items()]
     return Graph(plan.name, tuple(nodes), tuple(edges), plan_text(plan, codes=False))
 
 

@@ -79,12 +79,12 @@ def _message(members: Sequence[Equation]) -> Equation:
 
 def _in_order(equations: Sequence[Equation]) -> Iterator[Equation]:
     """The equations, each after those whose results it reads, and otherwise in their order."""
-    makers = {v: number for number, e in enumerate(equations) for v in e.results}
-    needs = [{makers[a] for a in _variables(e) if a in makers} for e in equations]
+    numbers = {v: number for number, e in enumerate(equations) for v in e.results}
+    needs = [{numbers[a] for a in _variables(e) if a in numbers} for e in equations]
     readers: list[list[int]] = [[] for _ in equations]
-    for number, makers_of in enumerate(needs):
-        for maker in makers_of:
-            readers[maker].append(number)
+    for number, sources in enumerate(needs):
+        for source in sources:
+            readers[source].append(number)
     missing = [len(n) for n in needs]
     ready = [number for number, count in enumerate(missing) if count == 0]
     while ready:

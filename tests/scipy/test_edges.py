@@ -182,6 +182,19 @@ def test_the_gradient_of_a_density_is_finite_at_the_end_of_the_support():
     near(-1 / (0.9**2 * np.sqrt(2 * np.pi)), gradient, relative=1e-12, why="that at 1 alone")
 
 
+@pytest.mark.parametrize("count", [0.0, 1.0, 7.0, 16.0, 40.0])
+def test_the_slope_of_a_poisson_log_mass_in_the_count_is_log_mu_less_digamma(count: float):
+    slope = rune.grad(lambda k: stats.poisson.logpmf(k, 2.0))(array(np.float64(count)))
+
+    near(np.log(2.0) - scipy.special.digamma(count + 1), slope, relative=1e-12, why="f64")
+
+
+def test_the_slope_of_a_poisson_log_mass_of_no_events_is_minus_one_at_a_mean_of_zero():
+    slope = rune.grad(lambda mu: stats.poisson.logpmf(0.0, mu))(array(np.float64(0.0)))
+
+    near(-1.0, slope, relative=0, why="the log mass is -mu")
+
+
 WHERE_IT_LIES: list[tuple[str, tuple[float, ...], dict[str, float]]] = [
     ("uniform", (), {"loc": 1.0, "scale": 2.0}),
     ("gamma", (2.0,), {"loc": -1.0}),

@@ -11,7 +11,7 @@ Invariant: the same sums, in another order.     Cost: memory for the factors of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from rune.array import Array
 from rune.core.dead_code import prune
 from rune.core.lists import omit, parts
 from rune.core.memo import per_program
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Definitions, Equation, Program, Var
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import add, dot_general, transpose
@@ -69,8 +69,7 @@ def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
     """The rewritten body of a scan of cotangents, whose last `sums` carries are sums."""
     const_inputs, state, totals, rows = parts(body.inputs, consts, carries, sums)
     next_carries, next_totals, yields = parts(body.outputs, carries, sums)
-    producers = {v: e for e in body.equations for v in e.results}
-    factor_rows = _Rows(list(rows), set(const_inputs), producers)
+    factor_rows = _Rows(list(rows), set(const_inputs), body.definitions)
     products = tuple(factor_rows.products(t, a) for t, a in zip(totals, next_totals, strict=True))
     # A deferred total is no longer a carry: its factors leave the loop as rows, and one product
     # after the loop adds up all steps.
@@ -97,7 +96,7 @@ class _Rows:
 
     rows: list[Var]
     consts: set[Var]
-    producers: Mapping[Var, Equation]
+    definitions: Definitions
 
     def products(self, total: Var, outcome: Atom) -> tuple[Product, ...] | None:
         """The products that are added to `total`; None if it is changed in any other way."""
@@ -108,7 +107,7 @@ class _Rows:
             if atom is total:
                 occurrences += 1
                 continue
-            equation = self.producers.get(atom) if isinstance(atom, Var) else None
+            equation = self.definitions.get(atom)
             if equation is None:
                 return None
             # Sums of sums are taken apart; an add that broadcasts is not one of them.
@@ -130,10 +129,10 @@ class _Rows:
         # The transpose of a product with respect to its second factor is a product, transposed.
         while equation.primitive is transpose:
             permutations.insert(0, equation.params["permutation"])
-            (atom,) = equation.operands
-            if not isinstance(atom, Var) or atom not in self.producers:
+            operand = self.definitions.get(equation.operands[0])
+            if operand is None:
                 return None
-            equation = self.producers[atom]
+            equation = operand
         lhs, rhs = equation.operands[0], equation.operands[-1]
         if equation.primitive is not dot_general or not (isinstance(lhs, Var) and isinstance(rhs, Var)):
             return None

@@ -24,14 +24,14 @@ from dataclasses import field
 import numpy as np
 
 from rune.core.lower import Contraction
-from rune.core.program import Equation, Literal, Program, Var
+from rune.core.program import Definitions, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
 from rune.dims import product
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.equations import apply, in_place_of
 from rune.lowering.kernelize.product_time import LAUNCH, MEMORY
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import generic, trace
 from rune.ops.contraction import Axes, Numbers, free_axes
 from rune.ops.memory import in_memory
 from rune.ops.movement import inverse, pad, slice_, transpose
@@ -51,7 +51,7 @@ def align_rows(program: Program, target: Target, stream_results: Container[Var] 
     """
     if not any(operation == "multiply" for operation, _ in target.native):
         return program
-    rewrite = _Rewrite(target, {v: e for e in program.equations for v in e.results})
+    rewrite = _Rewrite(target, program.definitions)
     for equation in program.equations:
         stays = bool(equation.results) and equation.results[0] in stream_results
         if stays or not rewrite.aligned(equation):

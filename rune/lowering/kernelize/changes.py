@@ -6,10 +6,10 @@ tiny part is written. A chain of changes is walked once, from its first array on
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 
 from rune.core.lower import Scatter
-from rune.core.program import Atom, Equation, Var
+from rune.core.program import Atom, Definitions, Equation, Var
 from rune.lowering.kernelize import cost
 from rune.ops.loop import put_row
 from rune.ops.windows import dynamic_update_slice
@@ -29,7 +29,7 @@ class Changes:
             return False
         return _is_tiny_part(_update(equation), cost.count(equation.results[0].type.shape), 0)
 
-    def results(self, values: Container[Var], definitions: Mapping[Var, Equation]) -> frozenset[Var]:
+    def results(self, values: Container[Var], definitions: Definitions) -> frozenset[Var]:
         """The stored values that are operand 0, changed; a window needs its array in memory."""
         arrays = {e.results[0]: e.operands[0] for e in (*self.scatters, *self.windows) if e.results[0] in values}
         return frozenset(
@@ -40,7 +40,7 @@ class Changes:
         )
 
 
-def changes_of(equations: Iterable[Equation], definitions: Mapping[Var, Equation]) -> Changes:
+def changes_of(equations: Iterable[Equation], definitions: Definitions) -> Changes:
     """The changes in place among equations in order, which `definitions` defines."""
     scatters: set[Equation] = set()
     windows: set[Equation] = set()

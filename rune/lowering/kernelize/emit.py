@@ -21,7 +21,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.lower import Bitcast, Bounds, Contraction, Convert, Element, Piece, Position, Scalar, View
-from rune.core.program import Atom, Equation, Literal, Var
+from rune.core.program import Atom, Definitions, Equation, Literal, Var
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, symbols
 from rune.errors import MissingRule
@@ -86,7 +86,7 @@ class Emitter:
     `memo`, `locals`: the answers and the names of expressions, for level 0 and level 1.
     """
 
-    definitions: Mapping[Var, Equation]
+    definitions: Definitions
     stored_values: frozenset[Var]
     uses: Mapping[Var, int]
     views: Views

@@ -19,11 +19,11 @@ from dataclasses import field
 
 from rune import dtypes
 from rune.core.lower import Contraction
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Definitions, Equation, Program, Var
 from rune.dims import Size, is_static
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.equations import apply, in_place_of
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import generic, trace
 from rune.ops.arithmetic import mul, neg
 from rune.ops.contraction import dot_general, free_axes
 from rune.ops.movement import transpose
@@ -99,7 +99,7 @@ class _Exchange:
     def score(self, factor: Var, product: Var, along: int) -> _Score | None:
         """The dot that a factor shows, if only one of its operands changes along the sum."""
         base, at = trace(factor, generic(product.type.shape), self.definitions)
-        equation = self.definitions.get(base) if isinstance(base, Var) else None
+        equation = self.definitions.get(base)
         if equation is None or not isinstance(equation.primitive.lower, Contraction):
             return None
         places = _places(at, base.type.shape, product.type.shape)
@@ -172,7 +172,7 @@ def _operand_axes(dot: Equation, places: Axes) -> tuple[Axes, Axes]:
 
 def exchange_sums(program: Program) -> Program:
     """The program with sums of scores times weights derived from sums of weights."""
-    definitions = {v: e for e in program.equations for v in e.results}
+    definitions = program.definitions
     dots: dict[object, Var] = {}
     body: list[Equation] = []
     for equation in program.equations:

@@ -21,10 +21,10 @@ from dataclasses import field
 from rune import dtypes
 from rune.core.lower import Reduction
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Program, Var, replace_equations
+from rune.core.program import Atom, Definitions, Equation, Program, Var, replace_equations
 from rune.lowering.kernelize.equations import apply, cast, in_place_of
 from rune.lowering.kernelize.scores import Component, Sink
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import generic, trace
 from rune.ops.arithmetic import convert, div, mul, neg
 from rune.ops.family import broadcast, reshape, wide
 from rune.ops.transcendental import exp
@@ -55,7 +55,7 @@ class _Pull:
 
     def without(self, atom: Atom) -> Atom:
         """The value without the factors that do not change along the sum, which join `factors`."""
-        equation = self.definitions.get(atom) if isinstance(atom, Var) else None
+        equation = self.definitions.get(atom)
         if equation is None:
             return atom
         match equation.primitive:
@@ -99,11 +99,11 @@ class _Pull:
 
     def is_share(self, atom: Atom) -> bool:
         """Whether a value is an exponential over a sum: at most one, divided or not."""
-        equation = self.definitions.get(atom) if isinstance(atom, Var) else None
+        equation = self.definitions.get(atom)
         if equation is None or equation.primitive is not div:
             return False
         top, below = equation.operands
-        inner = self.definitions.get(top) if isinstance(top, Var) else None
+        inner = self.definitions.get(top)
         return inner is not None and inner.primitive is exp and self.factor(div, below) is not None
 
     def factor(self, primitive: Primitive, atom: Atom) -> Factor | None:
@@ -135,7 +135,7 @@ class _Pull:
 
 def pull_factors(program: Program, components: Iterable[Component]) -> Program:
     """The program with factors that are sums of scores moved out of other sums of scores."""
-    definitions = {v: e for e in program.equations for v in e.results}
+    definitions = program.definitions
     sinks = {s.var: (s, c) for c in components for s in c.sinks if s.combine == "add"}
 
     def pulled(equation: Equation) -> list[Equation]:

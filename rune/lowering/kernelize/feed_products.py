@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from rune import dtypes
 from rune.core.lower import Contraction, View
-from rune.core.program import Equation, Program, Var, replace_equations
+from rune.core.program import Definitions, Equation, Program, Var, replace_equations
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size, coefficient, flat_index, symbols
 from rune.lowering.codegen.target import Target
@@ -35,7 +35,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.align_rows import FETCHED, THROUGH_REGISTERS
 from rune.lowering.kernelize.product_time import LAUNCH, MEMORY
 from rune.lowering.kernelize.scores import is_mapped
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import generic, trace
 from rune.lowering.kernelize.views import resolve
 from rune.ops.contraction import free_axes
 from rune.ops.memory import in_memory
@@ -53,7 +53,7 @@ def feed_products(program: Program, target: Target, stream_values: Container[Var
     """
     if not target.is_gpu:
         return program
-    definitions = {v: e for e in program.equations for v in e.results}
+    definitions = program.definitions
     factors: set[Var] = set()
     for equation in program.equations:
         if equation.results and equation.results[0] not in stream_values:
@@ -91,7 +91,7 @@ def _factors(equation: Equation, definitions: Definitions, target: Target) -> It
 def _window(x: Var, definitions: Definitions) -> Var | None:
     """The view through which a factor is read at places that are read from memory, if any."""
     base, _ = trace(x, generic(x.type.shape), definitions)
-    equation = definitions.get(base) if isinstance(base, Var) else None
+    equation = definitions.get(base)
     if equation is None or not isinstance(equation.primitive.lower, View):
         return None
     pieces = resolve(equation, generic(equation.results[0].type.shape)).pieces

@@ -10,11 +10,11 @@ loses both.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 
 from rune import dtypes
 from rune.core.lower import Convert, Scalar, View, Written
-from rune.core.program import Equation, Var
+from rune.core.program import Definitions, Equation, Var
 from rune.dims import coefficient, flat_index, symbols
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Fetch, For, MatrixProduct
@@ -82,7 +82,7 @@ def _loads(body: Body, times: int) -> Iterator[tuple[str, int]]:
 
 
 def is_computed_where_read(
-    equation: Equation, reads: int, definitions: Mapping[Var, Equation], stored_values: Container[Var]
+    equation: Equation, reads: int, definitions: Definitions, stored_values: Container[Var]
 ) -> bool:
     """Whether given loops compute the value of an equation where they read it, `reads` elements.
 
@@ -101,13 +101,13 @@ def is_computed_where_read(
         for operand in equation.operands:
             if not isinstance(operand, Var) or not operand.type.shape:
                 continue
-            maker = definitions.get(operand)
+            definition = definitions.get(operand)
             # A value in memory costs a load wherever it is read, however it was computed.
-            if maker is None or operand in stored_values:
+            if definition is None or operand in stored_values:
                 loads.add(operand)
-            elif maker not in visited:
-                visited.add(maker)
-                pending.append(maker)
+            elif definition not in visited:
+                visited.add(definition)
+                pending.append(definition)
         if operations > cost.HIDDEN:
             return False
     return cost.is_computed_by_loops(operations, len(loads), elements, reads)

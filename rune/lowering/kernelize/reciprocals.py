@@ -18,11 +18,11 @@ from dataclasses import replace
 import numpy as np
 
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Literal, Program, Var
+from rune.core.program import Definitions, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
 from rune.lowering.kernelize.equations import apply
 from rune.lowering.kernelize.scores import Component
-from rune.lowering.kernelize.tracing import Definitions, generic, same_elements, trace
+from rune.lowering.kernelize.tracing import generic, same_elements, trace
 from rune.ops.arithmetic import div, mul, sub
 from rune.ops.family import broadcast, reduce_sum
 from rune.ops.reduction import reduce_max
@@ -31,7 +31,7 @@ from rune.ops.transcendental import exp
 
 def multiply_by_reciprocals(program: Program, components: Iterable[Component]) -> Program:
     """The program with products in place of quotients of scores by sums of exponentials."""
-    definitions = {v: e for e in program.equations for v in e.results}
+    definitions = program.definitions
     scores = {v for c in components for v in c.values}
     reciprocals: dict[Var, Var] = {}
     body: list[Equation] = []
@@ -58,7 +58,7 @@ def _divisor(equation: Equation, definitions: Definitions) -> tuple[Equation, Va
     if spread is None or not isinstance(total, Var):
         return None
     base = same_elements(total, definitions)
-    sum_equation = definitions.get(base) if isinstance(base, Var) else None
+    sum_equation = definitions.get(base)
     return (spread, total) if _is_least_one(sum_equation, definitions) else None
 
 
@@ -66,13 +66,13 @@ def _is_least_one(total: Equation | None, definitions: Definitions) -> bool:
     """Whether a sum is of exponentials of x - max x, the largest of which is 1."""
     if total is None or total.primitive is not reduce_sum:
         return False
-    weight = definitions.get(total.operands[0]) if isinstance(total.operands[0], Var) else None
+    weight = definitions.get(total.operands[0])
     shift = _definition(weight, exp, definitions)
     if shift is None or shift.primitive is not sub:
         return False
     score, peak = shift.operands
     base, _ = trace(peak, generic(peak.type.shape), definitions)
-    largest = definitions.get(base) if isinstance(base, Var) else None
+    largest = definitions.get(base)
     if largest is None or largest.primitive is not reduce_max or largest.params["axes"] != total.params["axes"]:
         return False
     indices = generic(score.type.shape)

@@ -24,14 +24,14 @@ import numpy as np
 from rune import dtypes
 from rune.core.lower import Contraction, Convert, Routine, Scalar, View, Written
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Program, Var, replace_equations
+from rune.core.program import Atom, Definitions, Equation, Program, Var, replace_equations
 from rune.core.types import Shape
 from rune.dims import Size, flat_index, product
 from rune.lowering.codegen.target import Target
 from rune.lowering.host_calls import CALLBACK, function_of, host_call
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.equations import apply
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import generic, trace
 from rune.lowering.kernelize.walks import (
     Axes,
     Operand,
@@ -105,7 +105,7 @@ def route_dots(program: Program, target: Target) -> Program:
     """The program with a routine in place of every dot for which it pays."""
     if "dot" not in target.routines:
         return program
-    definitions = {v: e for e in program.equations for v in e.results}
+    definitions = program.definitions
     has_strided_dot = "strided_dot" in target.routines
     return replace_equations(program, lambda e: _route(e, definitions, has_strided_dot))
 
@@ -210,11 +210,10 @@ def _unpacks(side: Operand, rows: Size, definitions: Definitions) -> bool:
         return True
     pending = [side.atom]
     for _ in range(UNPACKING):
-        atom = pending.pop() if pending else None
-        equation = definitions.get(atom) if isinstance(atom, Var) else None
         # Every way to the operand has been followed.
-        if atom is None:
+        if not pending:
             return False
+        equation = definitions.get(pending.pop())
         if equation is None or not isinstance(equation.primitive.lower, Scalar | Convert | View):
             continue
         if is_unpacking(equation):

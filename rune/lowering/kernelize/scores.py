@@ -21,10 +21,10 @@ from heapq import heapify, heappop, heappush
 
 from rune import dims, dtypes
 from rune.core.lower import Contraction, Convert, Reduction, Scalar, View
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Definitions, Equation, Program, Var
 from rune.dims import is_static
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.tracing import Definitions, generic, upstream
+from rune.lowering.kernelize.tracing import generic, upstream
 from rune.lowering.kernelize.views import resolve
 from rune.ops.contraction import free_axes
 from rune.ops.memory import in_memory
@@ -93,21 +93,18 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """A program, the equation of each variable, and the numbers of the equations that read it."""
+    """A program, and the numbers of the equations that read each variable."""
 
     program: Program
-    definitions: Definitions
     readers: Mapping[Var, Sequence[int]]
 
 
 def _graph(program: Program) -> _Graph:
-    definitions: dict[Var, Equation] = {}
     readers: dict[Var, list[int]] = {}
     for number, equation in enumerate(program.equations):
-        definitions.update(dict.fromkeys(equation.results, equation))
         for var in {a for a in equation.operands if isinstance(a, Var)}:
             readers.setdefault(var, []).append(number)
-    return _Graph(program, definitions, readers)
+    return _Graph(program, readers)
 
 
 def find_components(program: Program) -> tuple[Component, ...]:
@@ -118,7 +115,7 @@ def find_components(program: Program) -> tuple[Component, ...]:
     components: list[Component] = []
     for peak in peaks:
         # Scores of a refused component would be refused again.
-        seeds = _seeds(peak.operands[0], graph.definitions) - refused_scores
+        seeds = _seeds(peak.operands[0], graph.program.definitions) - refused_scores
         # A peak of scores that are in a component already was followed with that component.
         if not seeds or any(seeds & c.scores for c in components):
             continue
@@ -181,7 +178,7 @@ def _component(graph: _Graph, seeds: set[Var]) -> Component | None:
             return None
         values, _ = reach
         for var in values - scores:
-            seeds |= _that_meet(graph.definitions[var], values, graph.definitions)
+            seeds |= _that_meet(graph.program.definitions[var], values, graph.program.definitions)
     values, sinks = reach
     results = {a for a in graph.program.outputs if isinstance(a, Var)}
     return None if results & values else Component(frozenset(scores), frozenset(values), tuple(sinks))

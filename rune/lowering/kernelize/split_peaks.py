@@ -22,7 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.lower import Reduction, Scalar
-from rune.core.program import Equation, Literal, Program, Var, replace_equations
+from rune.core.program import Definitions, Equation, Literal, Program, Var, replace_equations
 from rune.core.types import ArrayType
 from rune.dims import is_static
 from rune.lowering.codegen.target import Target
@@ -30,7 +30,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.equations import apply, cast, identity, in_place_of
 from rune.lowering.kernelize.scores import Component, Sink, is_mapped
 from rune.lowering.kernelize.streams import Stream, form_streams
-from rune.lowering.kernelize.tracing import Definitions, generic, trace, upstream
+from rune.lowering.kernelize.tracing import generic, trace, upstream
 from rune.lowering.kernelize.two_step import Parallelism, choose, split_axis
 from rune.ops.arithmetic import convert, eq, mul, select, sub
 from rune.ops.family import broadcast, reduce_sum, wide
@@ -75,7 +75,7 @@ def _with_parts(program: Program, peak: Equation, parallelism: Parallelism) -> P
     stream = _stream(program, peak)
     if stream is None:
         return program
-    parts = _Parts(x, axes[0], step.size, {v: e for e in program.equations for v in e.results})
+    parts = _Parts(x, axes[0], step.size, program.definitions)
     sums = {s.var: s for s in stream.sinks if stream.degrees.get(s.var, 0) > 0}
 
     def in_parts(equation: Equation) -> list[Equation]:
@@ -95,7 +95,7 @@ def _stream(program: Program, peak: Equation) -> Stream | None:
     if not sums:
         return None
     sinks = tuple(_sink(e, axes) for e in program.equations if e is peak or e in sums)
-    definitions = {v: e for e in program.equations for v in e.results}
+    definitions = program.definitions
     base, _ = trace(x, generic(x.type.shape), definitions)
     # The value that x shows, since the sums may read it through other views.
     if not isinstance(base, Var) or base.type.shape != x.type.shape:

@@ -21,7 +21,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View, Written
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Definitions, Equation, Program, Var
 from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.changes import Changes, changes_of
@@ -46,7 +46,7 @@ class Storage:
 
     values: frozenset[Var]
     equations: tuple[Equation, ...]  # the live ones, in order
-    definitions: Mapping[Var, Equation]
+    definitions: Definitions
     uses: Mapping[Var, int]
     in_place: frozenset[Var]  # computed by changing some elements of operand 0
     outputs: tuple[Atom, ...]  # after looking through reshapes
@@ -63,7 +63,7 @@ class Storage:
 
 def choose(program: Program, recomputed_values: frozenset[Var] = frozenset()) -> Storage:
     """Decide which values are stored; `recomputed_values` are never stored."""
-    definitions = {v: e for e in program.equations for v in e.results}
+    definitions = program.definitions
     outputs = tuple(same_elements(a, definitions) for a in program.outputs)
     live = _live(program, outputs, definitions)
     equations = tuple(e for e in program.equations if any(v in live for v in e.results))
@@ -88,18 +88,14 @@ def choose(program: Program, recomputed_values: frozenset[Var] = frozenset()) ->
     return Storage(values, equations, definitions, uses, in_place, outputs, recomputed_values)
 
 
-def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, Equation]) -> set:
+def _live(program: Program, outputs: Iterable[Atom], definitions: Definitions) -> set:
     # A side effect happens whether or not anybody reads its results.
     effects = [v for e in program.equations if effect_of(e) is not None for v in e.results]
     return set(upstream([*outputs, *effects], definitions, lambda *_: True))
 
 
 def _forced(
-    equations: Sequence[Equation],
-    outputs: Iterable[Atom],
-    definitions: Mapping[Var, Equation],
-    loops: Loops,
-    changes: Changes,
+    equations: Sequence[Equation], outputs: Iterable[Atom], definitions: Definitions, loops: Loops, changes: Changes
 ) -> frozenset[Var]:
     values = {a for a in outputs if isinstance(a, Var) and a in definitions}
     for number, equation in enumerate(equations):
@@ -120,14 +116,14 @@ def _forced(
     for equation in reversed(equations):
         if equation in changes.windows and equation.results[0] in values:
             operand = equation.operands[0]
-            inner = definitions.get(operand) if isinstance(operand, Var) else None
+            inner = definitions.get(operand)
             if inner in changes.windows:
                 values.update(inner.results)
     return frozenset(values | _read_before_changes(equations, values, definitions, changes))
 
 
 def _read_before_changes(
-    equations: Sequence[Equation], values: Container[Var], definitions: Mapping[Var, Equation], in_place: Changes
+    equations: Sequence[Equation], values: Container[Var], definitions: Definitions, in_place: Changes
 ) -> set[Var]:
     """Values that writes into an array compute from its contents before other changes in place.
 
@@ -157,7 +153,7 @@ def _read_before_changes(
     return early
 
 
-def _reads(value: Var, arrays: set[Var], values: Container[Var], definitions: Mapping[Var, Equation]) -> bool:
+def _reads(value: Var, arrays: set[Var], values: Container[Var], definitions: Definitions) -> bool:
     """Whether a value that is computed where it is used reads one of these arrays."""
     return any(v in arrays for v in upstream([value], definitions, lambda v, _: v not in values))
 
@@ -191,12 +187,12 @@ def _read(operands: Iterable[Var], read: Mapping[Var, frozenset[Var]]) -> frozen
     return frozenset().union(*(read.get(a, (a,)) for a in operands))
 
 
-def memory_operands(equation: Equation, definitions: Mapping[Var, Equation]) -> list[Var]:
+def memory_operands(equation: Equation, definitions: Definitions) -> list[Var]:
     """The values that a call, loop or branch reads in memory; a routine's operands as they are."""
     return _bases(equation, (a for a in equation.operands if isinstance(a, Var)), definitions)
 
 
-def _bases(equation: Equation, operands: Iterable[Var], definitions: Mapping[Var, Equation]) -> list[Var]:
+def _bases(equation: Equation, operands: Iterable[Var], definitions: Definitions) -> list[Var]:
     """The values in memory that some operands of a call, loop or branch only reshape."""
     if is_routine(equation) and not isinstance(equation.primitive.lower, Written):
         return list(operands)
@@ -217,7 +213,7 @@ class _Readers:
 
     dots: frozenset[int]
     loops: Loops
-    definitions: Mapping[Var, Equation]
+    definitions: Definitions
 
     def reads(self, demand: Demand) -> int:
         """How many elements given loops read in all."""

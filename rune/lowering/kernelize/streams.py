@@ -31,7 +31,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.lower import Convert, View
-from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.program import Atom, Definitions, Equation, Literal, Program, Var
 from rune.dims import Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
@@ -40,7 +40,7 @@ from rune.lowering.kernelize.factors import pull_factors
 from rune.lowering.kernelize.reciprocals import multiply_by_reciprocals
 from rune.lowering.kernelize.roots import Request, axis_symbols, needs
 from rune.lowering.kernelize.scores import Component, Sink, find_components, is_mapped
-from rune.lowering.kernelize.tracing import Definitions, generic, trace, upstream
+from rune.lowering.kernelize.tracing import generic, trace, upstream
 from rune.lowering.kernelize.views import Indices, resolve
 from rune.lowering.simplify.eliminate_dead import eliminate_dead
 from rune.ops.arithmetic import add, div, mul, neg, select, sub
@@ -104,7 +104,7 @@ def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
 
 def _buffers(program: Program, component: Component) -> int:
     """The arrays that a component reads and writes, if nothing between them is stored."""
-    definitions = {v: e for e in program.equations for v in e.results}
+    definitions = program.definitions
 
     def is_computed(var: Var, equation: Equation) -> bool:
         return is_mapped(equation) or var in component.scores
@@ -149,7 +149,7 @@ class _Former:
 
     def __init__(self, program: Program, component: Component):
         self.component = component
-        self.definitions = {v: e for e in program.equations for v in e.results}
+        self.definitions = program.definitions
         self.numbers = {s.var: n for n, s in enumerate(component.sinks)}
         self.depends = _dependence(program, self.numbers)
         self.forming: list[_Forming] = []

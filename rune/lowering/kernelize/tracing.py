@@ -7,14 +7,12 @@ expressions; the algebra of `rune.dims` decides it for any chain of reshapes and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from rune.core.lower import View
-from rune.core.program import Atom, Equation, Literal, Var
+from rune.core.program import Atom, Definitions, Equation, Literal, Var
 from rune.dims import Dim, Size, flat_index, product, symbol
 from rune.lowering.kernelize.views import Indices, resolve
-
-Definitions = Mapping[Var, Equation]
 
 
 def generic(shape: Iterable[Size], prefix: str = "_i") -> tuple[Dim, ...]:

@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Var
+from rune.core.program import Atom, Definitions, Var
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size, evaluate, flat_index, product, substitute
 from rune.lowering.kernelize import cost
-from rune.lowering.kernelize.tracing import Definitions, generic, trace
+from rune.lowering.kernelize.tracing import generic, trace
 from rune.records import dataclass
 
 Axes = tuple[int, ...]

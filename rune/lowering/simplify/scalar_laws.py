@@ -13,7 +13,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Literal, Var
+from rune.core.program import Atom, Definitions, Equation, Literal
 from rune.core.types import ArrayType
 from rune.ops import arithmetic as ops
 from rune.ops.family import broadcast
@@ -27,7 +27,7 @@ class Site:
     """An equation, and the equations that define its operands."""
 
     equation: Equation
-    definitions: Mapping[Var, Equation]
+    definitions: Definitions
 
     @property
     def operands(self) -> tuple[Atom, ...]:
@@ -42,7 +42,7 @@ class Site:
     def inner(self, number: int, primitive: Primitive) -> Equation | None:
         """The equation behind an operand, if it applies this primitive."""
         atom = self.operands[number]
-        definition = self.definitions.get(atom) if isinstance(atom, Var) else None
+        definition = self.definitions.get(atom)
         return definition if definition is not None and definition.primitive is primitive else None
 
 

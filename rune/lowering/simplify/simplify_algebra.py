@@ -12,9 +12,7 @@ Cost:      linear in the number of equations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from rune.core.program import Atom, Equation, Program, Var, substitute
+from rune.core.program import Atom, Definitions, Equation, Program, Var, substitute
 from rune.core.types import ArrayType
 from rune.lowering.passes import Pass
 from rune.lowering.simplify.fold_constants import resolved, type_of_result
@@ -26,7 +24,7 @@ ROUNDS = 8  # most laws applied to one equation; each makes it smaller, so few a
 
 def simplify_algebra(program: Program) -> Program:
     """The program with every law applied once, from inputs to outputs."""
-    definitions: dict[Var, Equation] = {}
+    definitions: dict[Atom, Equation] = {}
     replacements: dict[Var, Atom] = {}
     body: list[Equation] = []
     for equation in program.equations:
@@ -41,7 +39,7 @@ def simplify_algebra(program: Program) -> Program:
     return substitute(program, replacements, body)
 
 
-def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | Equation:
+def _rewrite(equation: Equation, definitions: Definitions) -> Atom | Equation:
     """The equation or atom to which the laws lead; each answer is simplified again."""
     for _ in range(ROUNDS):
         answer = _first_answer(equation, definitions)
@@ -51,7 +49,7 @@ def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | 
     return equation
 
 
-def _first_answer(equation: Equation, definitions: Mapping[Var, Equation]) -> Answer:
+def _first_answer(equation: Equation, definitions: Definitions) -> Answer:
     """The answer of the first law that applies and keeps the type."""
     primitive = equation.primitive
     site = Site(equation, definitions)

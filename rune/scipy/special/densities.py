@@ -56,20 +56,33 @@ def stirling_error(z: Array) -> Array:
     return rnp.where(is_low, exact, stirling_series(rnp.where(is_low, float(SHIFT), z)))
 
 
+@custom_jvp
+def times_log(x: Array, y: Array) -> Array:
+    """x log(y) for floating arrays, and 0 where x is 0."""
+    is_zero = (x == 0) & ~rnp.isnan(y)
+    return rnp.where(is_zero, 0.0, x * rnp.log(rnp.where(is_zero, 1.0, y)))
+
+
+def quotient(x: Array, y: Array) -> Array:
+    """x / y, and 0 where x is 0: the slope of a product that is 0 there for every y."""
+    is_zero = (x == 0) & ~rnp.isnan(y)
+    return rnp.where(is_zero, 0.0, x / rnp.where(is_zero, 1.0, y))
+
+
+times_log.defjvps(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * quotient(x, y))
+
+
 def log_poisson(a: Array, x: Array) -> Array:
     """log(x**a exp(-x) / Γ(a + 1)), for a >= 0 and x >= 0."""
     is_low = a < SHIFT
-    low = rnp.where(is_low, a, 0.0)
-    direct = _times_log(low, x) - x - log_gamma(low + 1.0)
+    # A branch gets harmless arguments where the other one counts: its slopes may be infinite there.
+    low, low_x = rnp.where(is_low, a, 0.0), rnp.where(is_low, x, 1.0)
+    direct = times_log(low, low_x) - x - log_gamma(low + 1.0)
     high = rnp.where(is_low, float(SHIFT), a)
-    far = high * deviance((x - high) / high, x / high)
+    high_x = rnp.where(is_low, float(SHIFT), x)
+    far = high * deviance((high_x - high) / high, high_x / high)
     far = far - 0.5 * rnp.log(high) - HALF_LOG_2PI - stirling_error(high)
     return rnp.where(is_low, direct, far)
-
-
-def _times_log(a: Array, x: Array) -> Array:
-    """a log x, and 0 where a is 0."""
-    return rnp.where(a == 0, 0.0, a * rnp.log(rnp.where(a == 0, 1.0, x)))
 
 
 def poisson(a: Array, x: Array) -> Array:

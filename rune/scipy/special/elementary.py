@@ -11,7 +11,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import continued, elementwise, undefined
-from rune.scipy.special.densities import deviance
+from rune.scipy.special.densities import deviance, quotient, times_log
 from rune.transforms.custom.jvp import custom_jvp
 
 
@@ -72,28 +72,12 @@ def logit(x: Array) -> Array:
 
 
 @custom_jvp
-def times_log(x: Array, y: Array) -> Array:
-    """x log(y) for floating arrays, and 0 where x is 0."""
-    is_zero = (x == 0) & ~rnp.isnan(y)
-    return rnp.where(is_zero, 0.0, x * rnp.log(rnp.where(is_zero, 1.0, y)))
-
-
-def _quotient(x: Array, y: Array) -> Array:
-    """x / y, and 0 where x is 0: the slope of a product that is 0 there for every y."""
-    is_zero = (x == 0) & ~rnp.isnan(y)
-    return rnp.where(is_zero, 0.0, x / rnp.where(is_zero, 1.0, y))
-
-
-times_log.defjvps(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * _quotient(x, y))
-
-
-@custom_jvp
 def _times_log1p(x: Array, y: Array) -> Array:
     is_zero = (x == 0) & ~rnp.isnan(y)
     return rnp.where(is_zero, 0.0, x * rnp.log1p(rnp.where(is_zero, 1.0, y)))
 
 
-_times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t * _quotient(x, 1.0 + y))
+_times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t * quotient(x, 1.0 + y))
 
 
 @continued(times_log)

@@ -11,9 +11,9 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.densities import log_beta_power, log_poisson
+from rune.scipy.special.densities import log_beta_power, log_poisson, times_log
 from rune.scipy.special.densities import poisson as poisson_mass
-from rune.scipy.special.elementary import entr, times_log, xlog1py
+from rune.scipy.special.elementary import entr, xlog1py
 from rune.scipy.special.gammas import digamma, zeta_of
 from rune.scipy.stats.discrete import Discrete, Summed
 

@@ -9,7 +9,7 @@ from rune.array import Array
 from rune.errors import ShapeError
 from rune.numpy import linalg
 from rune.scipy.special.arguments import reals, rounded, widened
-from rune.scipy.special.elementary import times_log
+from rune.scipy.special.densities import times_log
 from rune.scipy.special.gammas import digamma, log_gamma
 from rune.typing import ArrayLike, DTypeLike
 

@@ -14,8 +14,7 @@ from rune.array import Array
 from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.densities import log_beta_power, log_poisson
-from rune.scipy.special.elementary import times_log
+from rune.scipy.special.densities import log_beta_power, log_poisson, times_log
 from rune.scipy.special.gammas import digamma, gamma_function, log_gamma, zeta_of
 from rune.scipy.stats.family import Continuous, falling, mirrored, positive, rising
 from rune.scipy.stats.on_line import log_of_one_and_square, norm

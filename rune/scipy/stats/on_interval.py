@@ -9,8 +9,7 @@ from rune.array import Array
 from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta
 from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.densities import log_beta_power
-from rune.scipy.special.elementary import times_log
+from rune.scipy.special.densities import log_beta_power, times_log
 from rune.scipy.special.gammas import digamma
 from rune.scipy.stats.family import Continuous, positive
 

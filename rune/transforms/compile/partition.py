@@ -227,7 +227,7 @@ def _segments(program: Program, placement: _Placement) -> Iterator[tuple[str, li
 
 def _needs(program: Program, placement: _Placement) -> dict[int, set[int]]:
     """For each equation that is not a move, those that come before it."""
-    maker: dict[Atom, int] = {}
+    numbers: dict[Atom, int] = {}
     needs: dict[int, set[int]] = {}
     # The last equation with side effects: each waits for the one before it, so their order stays.
     effects: set[int] = set()
@@ -235,8 +235,8 @@ def _needs(program: Program, placement: _Placement) -> dict[int, set[int]]:
         if placement.devices[number] is None:
             continue
         origins = map(placement.origin, equation.operands)
-        needs[number] = {maker[a] for a in origins if a in maker}
-        maker.update(dict.fromkeys(equation.results, number))
+        needs[number] = {numbers[a] for a in origins if a in numbers}
+        numbers.update(dict.fromkeys(equation.results, number))
         if effect_of(equation) is not None:
             needs[number] |= effects
             effects = {number}

@@ -13,11 +13,11 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rune.core.lower import Reduction, View
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Definitions, Equation, Program, Var
 from rune.core.values import Value
 from rune.ops.arithmetic import add
 from rune.ops.collectives import psum
@@ -71,7 +71,7 @@ class _Summand:
 class _Writer:
     """Finds sums in a body, and appends equations that add each device's part instead."""
 
-    makers: Mapping[Atom, Equation]
+    definitions: Definitions
     readers: Counter[Atom]
     additions: list[Equation]
 
@@ -79,7 +79,7 @@ class _Writer:
     def of(body: Program) -> _Writer:
         """The writer for a body."""
         atoms = [a for e in body.equations for a in e.operands]
-        return _Writer({v: e for e in body.equations for v in e.results}, Counter([*atoms, *body.outputs]), [])
+        return _Writer(body.definitions, Counter([*atoms, *body.outputs]), [])
 
     def summands(self, carry: Var, outcome: Atom) -> list[_Summand] | None:
         """The summands of a carry; None unless all are sums over the same devices."""
@@ -93,9 +93,13 @@ class _Writer:
                 # Sums of sums are taken apart; an add that broadcasts is not one of them.
                 occurrences += 1
                 continue
-            maker = self.makers.get(atom)
-            if maker is not None and maker.primitive is add and maker.operands[0].type == maker.operands[1].type:
-                pending += maker.operands
+            equation = self.definitions.get(atom)
+            if (
+                equation is not None
+                and equation.primitive is add
+                and equation.operands[0].type == equation.operands[1].type
+            ):
+                pending += equation.operands
             else:
                 summands.append(self._summand(atom))
         # By their text: parameters are dicts, which have no hash.
@@ -107,14 +111,14 @@ class _Writer:
         sums: list[Params] = []
         # From the summand back to the operand of its sums. A linear operation may be exchanged with
         # them.
-        while self.readers[atom] == 1 and (maker := self.makers.get(atom)) is not None:
-            if maker.primitive is psum:
-                sums.insert(0, maker.params)
-            elif not sums and len(maker.operands) == 1 and _is_linear(maker):
-                operations.append(maker)
+        while self.readers[atom] == 1 and (equation := self.definitions.get(atom)) is not None:
+            if equation.primitive is psum:
+                sums.insert(0, equation.params)
+            elif not sums and len(equation.operands) == 1 and _is_linear(equation):
+                operations.append(equation)
             else:
                 break
-            (atom,) = maker.operands
+            (atom,) = equation.operands
         return _Summand(atom, tuple(sums), tuple(operations)) if sums else None
 
     def added(self, carry: Var, summands: Sequence[_Summand]) -> Atom:

@@ -258,16 +258,17 @@ def argument_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
 @per_program
 def output_shardings(program: Program) -> tuple[NamedSharding | None, ...]:
     """For each output the sharding by which the program lays it out; None where it says none."""
-    makers = {v: e for e in program.equations for v in e.results}
-    return tuple(_sharding_by(makers[a], a) if isinstance(a, Var) and a in makers else None for a in program.outputs)
+    return tuple(_sharding_of(a, program.definitions.get(a)) for a in program.outputs)
 
 
-def _sharding_by(equation: Equation, result: Var) -> NamedSharding | None:
+def _sharding_of(output: Atom, equation: Equation | None) -> NamedSharding | None:
+    if equation is None:
+        return None
     if equation.primitive in CONSTRAINTS:
         sharding: NamedSharding = equation.params["sharding"]
         return sharding.update(spec=sharding.spec.settled())
     program = called_once(equation.primitive, equation.operands, equation.params)
-    return None if program is None else output_shardings(program)[equation.results.index(result)]
+    return None if program is None else output_shardings(program)[equation.results.index(output)]
 
 
 def _operand_specs(equation: Equation) -> Specs:

@@ -15,12 +15,12 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from rune.core.axes import Name
 from rune.core.dead_code import needed_inputs
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Definitions, Equation, Program, Var
 from rune.core.staging import Staged
 from rune.ops.collectives import psum, psum_scatter
 from rune.ops.family import reshape
@@ -51,19 +51,19 @@ def _live(program: Program) -> Program:
 
 def _scattered(program: Program) -> Program:
     readers = Counter[Atom]([*(a for e in program.equations for a in e.operands), *program.outputs])
-    makers: dict[Atom, Equation] = {}
+    definitions: dict[Atom, Equation] = {}
     equations: list[Equation] = []
     for equation in program.equations:
-        sums = _sums_before(equation, makers, readers)
+        sums = _sums_before(equation, definitions, readers)
         for new in [equation] if sums is None else _of_parts(equation, sums):
-            makers.update(dict.fromkeys(new.results, new))
+            definitions.update(dict.fromkeys(new.results, new))
             # Variables that are new here have this one reader.
             readers.update(a for a in new.operands if a not in readers)
             equations.append(new)
     return program.with_equations(equations, program.outputs)
 
 
-def _sums_before(part: Equation, makers: Mapping[Atom, Equation], readers: Counter[Atom]) -> list[Equation] | None:
+def _sums_before(part: Equation, definitions: Definitions, readers: Counter[Atom]) -> list[Equation] | None:
     """The sums over mesh axes before a part, first the one over the axis of the part.
 
     Without that one the part itself is first. None if there are no sums.
@@ -72,13 +72,13 @@ def _sums_before(part: Equation, makers: Mapping[Atom, Equation], readers: Count
         return None
     sums: dict[Name, Equation] = {}
     (atom,) = part.operands
-    while readers[atom] == 1 and (maker := makers.get(atom)) is not None and maker.primitive is psum:
-        name = maker.params["axis_name"]
+    while readers[atom] == 1 and (equation := definitions.get(atom)) is not None and equation.primitive is psum:
+        name = equation.params["axis_name"]
         # A sum within groups of devices has no single axis to scatter over.
-        if "groups" in maker.params or name in sums:
+        if "groups" in equation.params or name in sums:
             break
-        sums[name] = maker
-        (atom,) = maker.operands
+        sums[name] = equation
+        (atom,) = equation.operands
     first = sums.pop(part.params["axis_name"], None)
     if first is None and not sums:
         return None
