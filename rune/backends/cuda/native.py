@@ -112,8 +112,8 @@ class Marks:
         """The event to record after the next call."""
         return self._events[(self._last + 1) % EVENTS]
 
-    def pass_on(self) -> int:
-        """Count the call whose event was recorded; returns its number."""
+    def pass_on(self, _: int) -> int:
+        """Count the call whose event, this one, was recorded; returns its number."""
         self._last += 1
         return self._last
 
