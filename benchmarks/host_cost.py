@@ -58,12 +58,15 @@ class Clock:
         text = "\n\n".join(
             [
                 define(("i64", "now", ""), self._now),
-                define(("ptr", "timed", "ptr self, ptr argv, i64 count"), self._timed(inner.play), ""),
+                define(("ptr", "timed", "ptr self, ptr argv, i64 count"), self._timed("ptr", inner.play), ""),
+                define(("i64", "timed_run", "ptr starts"), self._timed("i64", inner.run), ""),
                 define(("i64", "readings", "i64 count"), self._readings, ""),
             ]
         )
         self.code = compiler.compile_module("timed", text, conventions.LITTLE)
-        timed = call_list.Helpers(inner.renew, inner.fill, self.code.address("timed"), inner.code)
+        timed = call_list.Helpers(
+            inner.renew, inner.fill, self.code.address("timed"), self.code.address("timed_run"), inner.code
+        )
         call_list.helpers = lambda: timed  # lists made from here on are timed
         readings = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(self.code.address("readings"))
         self.reading_ns = min(readings(READINGS) for _ in range(9)) / READINGS
@@ -74,10 +77,10 @@ class Clock:
         seconds, at = code.load("i64", timespec), code.item(timespec, "i64", code.constant("i64", 1))
         return seconds * 1_000_000_000 + code.load("i64", at)
 
-    def _timed(self, play: int) -> Callable[..., Value]:
+    def _timed(self, type: str, play: int) -> Callable[..., Value]:
         def write(code: Code, *arguments: Value) -> Value:
             start = code.ask("i64", "now")
-            answer = code.ask("ptr", code.at(play), *arguments)
+            answer = code.ask(type, code.at(play), *arguments)
             elapsed = code.ask("i64", "now") - start
             total = code.at(self.words.buffer_info()[0])
             code.store(code.load("i64", total) + elapsed, total)

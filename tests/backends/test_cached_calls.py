@@ -34,7 +34,8 @@ NAMES = [d.name for d in rune.devices() if d.target.backend in ("cuda", "opencl"
 devices = pytest.mark.parametrize("name", NAMES)
 SIZES = (1, 7, 64, 257)
 SAME = "the same kernels"
-MOST_LINES = 75  # of a call: each takes 40 to 100 ns, and nothing else of it is rune's
+# Of Python in a call, by executor: each takes 40 to 100 ns. Native code does the rest.
+MOST_LINES = {"opencl": 0, "cuda": 75, "vulkan": 75, "wgpu": 75}
 
 
 def put(name: str, values: Any) -> Any:
@@ -92,7 +93,7 @@ def test_a_native_call_executes_few_lines_of_python(name: str):
     f(x)
     sys.settrace(None)
 
-    assert 10 < len(lines) <= MOST_LINES
+    assert len(lines) <= MOST_LINES[name.split(":")[0]]
 
 
 @devices

@@ -44,9 +44,10 @@ from rune.backends.shared.forks import Loaded
 from rune.backends.shared.join import Join
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.protocol import Executable
-from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns, bytes_of
+from rune.backends.shared.queued import QueuedBackend, bytes_of
 from rune.backends.shared.sources import Sources, compile_sources
 from rune.backends.shared.timing import Meter
+from rune.backends.shared.turns import Arena, DeviceBuffer, Turns
 from rune.backends.shared.work import Work
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
@@ -129,7 +130,6 @@ class CudaBackend(Sharing, QueuedBackend):
         self.target, self.driver, self.number = target, driver, _number(target)
         self.turns = Turns(target.name)  # held from writing the table to enqueueing its readers
         self.work = Work()
-        self.loss: str | None = None  # the reason, once the context is lost
         self.in_context = _Entered(self)
         self.exchanges = losses.Exchanges()  # with other devices
         self.retired_handles: Retired = deque()
@@ -180,7 +180,7 @@ class CudaBackend(Sharing, QueuedBackend):
         try:
             self.driver.Context.synchronize()
         except self.driver.Error:
-            self.loss = str(error)
+            self.turns.loss = str(error)
 
     def failure(self, error: Exception) -> DeviceError:
         """The error that users see for a driver's error."""

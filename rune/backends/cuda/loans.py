@@ -19,7 +19,8 @@ from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.driver import Allocation, Driver, Stream
 from rune.backends.shared.executor import size_bytes, static_shape
 from rune.backends.shared.pool import Block
-from rune.backends.shared.queued import DeviceBuffer, QueuedBackend
+from rune.backends.shared.queued import QueuedBackend
+from rune.backends.shared.turns import DeviceBuffer
 from rune.core.types import ArrayType
 from rune.records import dataclass
 

@@ -16,6 +16,7 @@ from rune import locks
 from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.graph import Table
 from rune.backends.shared.call_list import CallList, Notes, helpers
+from rune.backends.shared.turns import Turns
 from rune.records import dataclass
 
 EVENTS = 16  # the calls that can be told apart; older ones seem to end with a later one
@@ -51,7 +52,7 @@ class Queue(Protocol):
     functions: Functions
     context_handle: int
     stream_handle: int
-    loss: str | None
+    turns: Turns
 
     def refuse(self, function: str, code: int) -> None:
         """Raise the error that a function of the driver has returned. Errors: DeviceError."""
@@ -112,14 +113,14 @@ class Marks:
         """The event to record after the next call."""
         return self._events[(self._last + 1) % EVENTS]
 
-    def pass_on(self) -> int:
-        """Count the call whose event was recorded; returns its number."""
+    def pass_on(self, _: int) -> int:
+        """Count the call whose event, this one, was recorded; returns its number."""
         self._last += 1
         return self._last
 
     def is_done(self, number: int) -> bool:
         """Whether a call has ended. Errors: DeviceError."""
-        if number <= self._ended_number or self._queue.loss is not None:
+        if number <= self._ended_number or self._queue.turns.loss is not None:
             return True
         with self._lock:
             # Events of older calls have been recorded again: the oldest one left stands for them.

@@ -32,10 +32,12 @@ from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.call_list import CallList
 from rune.backends.shared.callbacks import is_callback
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, Steps, all_concrete, run
+from rune.backends.shared.native_player import Repeat
 from rune.backends.shared.pool import Block
-from rune.backends.shared.queued import DeviceBuffer, Queue, QueuedExecutable, QueuedWalker, Turn
+from rune.backends.shared.queued import Queue, QueuedExecutable, QueuedWalker, Turn
 from rune.backends.shared.sources import Sources
 from rune.backends.shared.timing import Meter, TimedWalker
+from rune.backends.shared.turns import Arena, DeviceBuffer
 from rune.lowering.codegen.c.cuda import dialect_for
 from rune.lowering.codegen.c.render import Rendered, assemble
 from rune.lowering.codegen.target import Target
@@ -128,6 +130,11 @@ class CudaQueue(Queue, Peer, Protocol):
     @property
     def gate(self) -> Gate:
         """The gate of the stream, for measurements."""
+        ...
+
+    @property
+    def arena(self) -> Arena:
+        """The memory that all plans of the device share."""
         ...
 
     def pinned_table(self, nbytes: int, /) -> int:
@@ -234,11 +241,34 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             word += 1
         if replay.nbytes:
             words[replay.table] = backend.pinned_table(replay.nbytes)
-        words[replay.event] = marks.next()
+        words[replay.event] = event = marks.next()
         count = replay.calls.play()
         if count < replay.calls.count:
             self._refuse(replay.calls, count)
-        return partial(marks.is_done, marks.pass_on())
+        return partial(marks.is_done, marks.pass_on(event))
+
+    def repeat(self, concrete: Concrete) -> Repeat | None:
+        """The replay of the graph as native code makes it; None where the host has to walk."""
+        recording = self._recordings.get(concrete)
+        replay = recording.replay if recording is not None else None
+        if recording is None or replay is None:
+            return None
+        places = [(replay.bases + number, position) for number, position in enumerate(recording.places)]
+        marks, arena = self.backend.marks, (self.backend.arena, concrete.arena_bytes or 1)
+        begin, refuse = partial(self._begin_again, replay, marks), partial(self._refuse_again, replay)
+        return Repeat(
+            replay.calls, places, *arena, (), begin, replay.event, marks.pass_on, None, marks.is_done, refuse, recording
+        )
+
+    def _begin_again(self, replay: Replay, marks: Marks) -> None:
+        """Write what changes in each call beside the memory. Errors: DeviceError."""
+        words = replay.calls.words
+        if replay.nbytes:
+            words[replay.table] = self.backend.pinned_table(replay.nbytes)
+        words[replay.event] = marks.next()
+
+    def _refuse_again(self, replay: Replay, count: int, *_: DeviceBuffer) -> None:
+        self._refuse(replay.calls, count)
 
     def _refuse(self, calls: CallList, count: int) -> None:
         """Raise the error of a call in a list. Errors: DeviceError."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import os
 import warnings
+from array import array
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -33,10 +34,11 @@ from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.join import Join
 from rune.backends.shared.pool import Block, MemoryStats, Pool
-from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns, bytes_of
+from rune.backends.shared.queued import QueuedBackend, bytes_of
 from rune.backends.shared.refusal import refusal
 from rune.backends.shared.sources import Sources, compile_sources
 from rune.backends.shared.timing import Meter
+from rune.backends.shared.turns import Arena, DeviceBuffer, Turns
 from rune.backends.shared.work import Work
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
@@ -234,10 +236,9 @@ class OpenCLBackend(QueuedBackend):
         self.queue = self.cl.CommandQueue(self.context)
         self.turns = Turns(target.name)  # held from setting arguments to enqueueing
         self.work = Work()
-        self.last: Any = None  # event of the last command of a call
         self.functions = _functions()
         self.header = _header(device.parent_device or device)
-        self.frees = 0  # how often memory was returned to the driver
+        self.frees = array("q", [0])  # how often memory was returned to the driver
         self.check = _loaded.check
         self.pool = Pool(
             target.name,
@@ -253,6 +254,15 @@ class OpenCLBackend(QueuedBackend):
         self._aside: Aside | None = None
         self.abandoned_events = Abandoned()
 
+    @property
+    def last(self) -> Any:
+        """The event of the last command of a call."""
+        return self.turns.last
+
+    @last.setter
+    def last(self, event: object) -> None:
+        self.turns.last = event
+
     # --- memory ------------------------------------------------------------------------------
 
     def _raw_alloc(self, nbytes: int) -> Any:
@@ -264,7 +274,7 @@ class OpenCLBackend(QueuedBackend):
 
     def _raw_free(self, handle: Releasable) -> None:
         handle.release()
-        self.frees += 1
+        self.frees[0] += 1
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
         """Write bytes to the block, after all enqueued work.

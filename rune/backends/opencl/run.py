@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -25,13 +26,15 @@ from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.call_list import FROM
 from rune.backends.shared.callbacks import is_callback
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, all_concrete, evaluate, run
+from rune.backends.shared.native_player import Repeat
 from rune.backends.shared.parts import Box, boxes
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import Queue, QueuedExecutable, QueuedWalker
 from rune.backends.shared.sources import Sources, blocks_of
 from rune.backends.shared.timing import Meter, TimedWalker
+from rune.backends.shared.turns import Arena, DeviceBuffer
 from rune.dims import Size
-from rune.errors import DeviceError
+from rune.errors import DeviceError, OutOfMemory
 from rune.lowering.codegen.c.opencl import OPENCL_C
 from rune.lowering.codegen.c.render import Rendered, assemble
 from rune.lowering.kernel.work import counted_work, most_work
@@ -109,8 +112,13 @@ class OpenCLQueue(Queue, Protocol):
     queue: Any
     last: Any  # event of the last command of a call
     functions: Functions
-    frees: int  # how often memory was returned to the driver
+    frees: array[int]  # how often memory was returned to the driver
     abandoned_events: Abandoned
+
+    @property
+    def arena(self) -> Arena:
+        """The memory that all plans of the device share."""
+        ...
 
     def drain(self) -> None:
         """Wait for all work enqueued until now."""
@@ -150,7 +158,8 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         self._kernels |= {
             step: self._kernel(sources.programs[name], sources.kernels[name], 0) for step, name in sources.names.items()
         }
-        self._frees = backend.frees
+        self._frees = array("q", backend.frees)
+        # With False the event belongs to its object, which releases it when it dies.
         self._event = self.cl.Event.from_int_ptr
         self._step_commands: Bounded[Concrete, _StepCommands] = Bounded()
         self._scripts: Bounded[Concrete, _Script | None] = Bounded()
@@ -195,6 +204,36 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             words[word] = blocks[position].number
         self._enqueue(script.commands, blocks)
         return has_ended(self.backend.last)
+
+    def repeat(self, concrete: Concrete) -> Repeat | None:
+        """The script as native code plays it; None without a script, or with copies that may be
+        in place."""
+        script = self._scripts.get(concrete)
+        if script is None or script.commands.moves or script.commands.event is None:
+            return None
+        return Repeat(
+            script.commands.calls,
+            script.places,
+            self.backend.arena,
+            concrete.arena_bytes or 1,
+            # Arguments that kernels remember; another call of the plan then has all set again.
+            [(self.backend.frees.buffer_info()[0], self._frees.buffer_info()[0])],
+            None,
+            script.commands.event,
+            self._event,
+            False,
+            is_over,
+            partial(self._refused, concrete, script),
+            script,
+        )
+
+    def _refused(self, concrete: Concrete, script: _Script, count: int, *buffers: DeviceBuffer) -> None:
+        """Go on after a call of the script that the driver refused. Errors: OutOfMemory,
+        DeviceError."""
+        try:
+            self._go_on(script.commands, count, [b.memory for b in buffers])
+        except OutOfMemory as error:
+            raise self._shortage(error, concrete) from error
 
     def _run_timed(self, meter: Meter, concrete: Concrete, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Run the steps one by one in the queue that records times."""
@@ -276,18 +315,17 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
     def _enqueue(self, commands: Commands, blocks: Sequence[Block]) -> None:
         """Enqueue commands whose memory, these blocks, is set. Errors: OutOfMemory, DeviceError."""
         backend, calls = self.backend, commands.calls
-        if self._frees != backend.frees:
+        if self._frees[0] != backend.frees[0]:
             self._forget_arguments()
         count = calls.play()
         if count < calls.count:
             self._go_on(commands, count, blocks)
         if commands.event is not None:
-            # The event belongs to this object now (retain=False), which releases it when it dies.
             backend.last = self._event(calls.words[commands.event], False)
 
     def _forget_arguments(self) -> None:
         """Have all arguments set again: a new buffer may have the handle of one that was freed."""
-        self._frees = self.backend.frees
+        self._frees[0] = self.backend.frees[0]
         for kernel in self._kernels.values():
             kernel.forget_arguments()
 
@@ -330,7 +368,12 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
 
 def has_ended(event: Event | None) -> Callable[[], bool]:
     """A function that says whether the commands up to an event, if there is one, have ended."""
-    return lambda: event is None or event.command_execution_status <= 0  # negative: an error
+    return lambda: event is None or is_over(event)
+
+
+def is_over(event: Event) -> bool:
+    """Whether the commands up to an event have ended."""
+    return event.command_execution_status <= 0  # negative: an error
 
 
 def _power_of_two_in(x: int) -> int:

@@ -12,7 +12,8 @@ function itself; replaying it costs nothing more. Arguments are words of 64 bits
 function reads as many as its parameter has. A checked function returns 0 or an error code: on an
 error `play` stops, and returns the number of the call that failed.
 
-    @play    make the calls, without the interpreter's lock, from the one in the word FROM on
+    @run     make the calls, without the interpreter's lock, from the one in the word FROM on
+    @play    the same as a function of Python
     @renew   kernel, position, value, known: set an argument, unless it still has that value
     @fill    fill a table of words: bases[which[k]] + offsets[k]
 
@@ -46,12 +47,14 @@ class CallList:
     words:   arguments and answers, at the numbers that `Notes` returned
     play:    makes the calls and returns how many have been made; keeps their memory alive
     answers: the word of each call's answer
+    starts:  the addresses of the words and of the calls, which `@run` takes
     """
 
     words: array[int]
     count: int
     answers: tuple[int, ...]
     play: Callable[[], int]
+    starts: array[int]
 
     def address(self, word: int) -> int:
         """The address of a word."""
@@ -137,7 +140,7 @@ class Notes:
         owners = words, starts, helpers(), *self.owners
         function = host_abi.native_function("play", helpers().play, starts.buffer_info()[0], *owners)
         answers = tuple(record.answer for record in self.calls)
-        return CallList(words, len(self.calls), answers, function.call)
+        return CallList(words, len(self.calls), answers, function.call, starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,7 @@ class Helpers:
     renew: int
     fill: int
     play: int
+    run: int
     code: compiler.Code
 
 
@@ -154,7 +158,8 @@ class Helpers:
 def helpers() -> Helpers:
     """The machine code, compiled once in a process. Errors: CompileError."""
     code = _code()
-    return Helpers(code.address("renew"), code.address("fill"), code.address("play"), code)
+    renew, fill, play, run = map(code.address, ("renew", "fill", "play", "run"))
+    return Helpers(renew, fill, play, run, code)
 
 
 @compiler.lasting
@@ -170,6 +175,7 @@ def _text() -> str:
     assert abi is not None  # else the CPU executor could not be opened either
     functions = [
         (("i64", "make", "ptr words, ptr calls"), _make, "internal "),
+        (("i64", "run", "ptr starts"), functools.partial(_run, abi), ""),
         (("ptr", "play", "ptr self, ptr argv, i64 count"), functools.partial(_play, abi), ""),
         (("i64", "renew", "ptr set, i64 kernel, i64 position, i64 bytes, ptr value, ptr known"), _renew, ""),
         (("void", "fill", "ptr table, i64 count, ptr which, ptr offsets, ptr bases"), _fill, ""),
@@ -204,11 +210,17 @@ def _play(abi: host_abi.Abi, code: Code, instance: Value, argv: Value, count: Va
     """The Python function: its `self` is an integer, the address of two: of the words, of the
     calls."""
     starts = code.ask("ptr", code.at(abi.long_value), instance)
+    return code.ask("ptr", code.at(abi.from_long), code.ask("i64", "run", starts))
+
+
+def _run(abi: host_abi.Abi, code: Code, starts: Value) -> Value:
+    """Make the calls without the interpreter's lock; return the number of the first that was not
+    made."""
     words, calls = _item(code, starts, 0, "ptr"), _item(code, starts, 1, "ptr")
     state = code.ask("ptr", code.at(abi.save_thread))
     end = code.ask("i64", "make", words, calls)
     code.tell("void", code.at(abi.restore_thread), state)
-    return code.ask("ptr", code.at(abi.from_long), end)
+    return end
 
 
 def _renew(code: Code, set: Value, kernel: Value, position: Value, nbytes: Value, value: Value, known: Value) -> Value:

@@ -10,6 +10,7 @@ For locks see rune/locks.py.
 from __future__ import annotations
 
 import os
+from array import array
 
 from rune.errors import DeviceError
 
@@ -20,16 +21,21 @@ class _Lineage:
     A count, not the process id: `os.getpid` is a system call, and ids come back.
     """
 
-    __slots__ = ("forks",)
+    __slots__ = ("word",)
 
     def __init__(self) -> None:
-        self.forks = 0
+        self.word = array("q", [0])  # in memory of its own, where native code compares it
+
+    @property
+    def forks(self) -> int:
+        return self.word[0]
 
     def count(self) -> None:
-        self.forks += 1
+        self.word[0] += 1
 
 
 _lineage = _Lineage()
+forks: array[int] = _lineage.word
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_lineage.count)
 
@@ -46,10 +52,10 @@ class Loaded:
     def check(self) -> None:
         """Note that this process loads the driver, or check that it did. Errors: DeviceError."""
         # The usual case, on the path of every call: one comparison.
-        if self._forks == _lineage.forks:
+        if self._forks == forks[0]:
             return
         if self._forks is None:
-            self._forks = _lineage.forks
+            self._forks = forks[0]
             return
         raise DeviceError(
             f"{self.name}: cannot be used in a forked process (its parent has loaded the driver)",

@@ -6,16 +6,14 @@ runs within the turn of its call: it may copy from and to the device, but not ru
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from rune import locks
 from rune.backends.shared import shortage
 from rune.backends.shared.callbacks import fill, function_of, is_callback
 from rune.backends.shared.executor import (
@@ -27,71 +25,17 @@ from rune.backends.shared.executor import (
     size_bytes,
     static_shape,
 )
+from rune.backends.shared.native_player import Repeat, ResultMaker, native_player
 from rune.backends.shared.pool import Block, Pool, Request
 from rune.backends.shared.protocol import Played
 from rune.backends.shared.stock import Stock
+from rune.backends.shared.turns import DeviceBuffer, Turns
 from rune.backends.shared.work import Work, WorkStats
 from rune.core.types import ArrayType
-from rune.errors import ArgumentError, DeviceError, OutOfMemory
+from rune.errors import ArgumentError, OutOfMemory
 from rune.lowering.codegen.target import Target
 from rune.lowering.plan import Call, Plan, Space, all_steps, slots_of
 from rune.records import dataclass
-
-
-@dataclass(slots=True, eq=False)  # not frozen: every call makes some, and that costs four times as much
-class DeviceBuffer:
-    """An array in device memory; the memory returns to the pool with the last buffer on it."""
-
-    memory: Block
-    type: ArrayType
-    shape: tuple[int, ...]
-
-
-@dataclass(slots=True)
-class Arena:
-    """The memory that all plans of a device share for their intermediates; it only grows.
-
-    Sharing is safe because the queue is in order: a plan's steps run after the last plan's.
-    """
-
-    pool: Pool
-    block: Block | None = None
-
-    def __call__(self, nbytes: int) -> Block:
-        """At least `nbytes` bytes."""
-        if self.block is None or self.block.bytes < nbytes:
-            # Release the old block first: the pool may need its bytes for the larger one.
-            self.block = None
-            self.block = self.pool.take(nbytes, ("arena",))
-        return self.block
-
-
-class Turns:
-    """The lock under which calls enqueue on a device, and the thread whose callback is running."""
-
-    def __init__(self, device: str):
-        self.lock = locks.lock()
-        self._device = device
-        self.caller: int | None = None  # the thread in which a callback runs, under the lock
-
-    def refuse_callback(self, name: str) -> None:
-        """Errors: DeviceError where this thread's call waits for a callback, and so for this."""
-        # Checked before taking the lock, which this thread holds: it would wait for itself.
-        if self.caller == threading.get_ident():
-            raise DeviceError(
-                f"{name}: cannot run on {self._device} from a callback "
-                "(the device waits for the program that calls back)",
-                hint="compute with NumPy in callbacks, or on another device",
-            )
-
-    @contextmanager
-    def calling_back(self) -> Iterator[None]:
-        """While a callback runs, its thread holds the lock and must not ask for it again."""
-        self.caller = threading.get_ident()
-        try:
-            yield
-        finally:
-            self.caller = None
 
 
 class Queue(Protocol):
@@ -101,6 +45,11 @@ class Queue(Protocol):
     pool: Pool
     turns: Turns
     work: Work
+
+    @property
+    def arena(self) -> Callable[[int], Block]:
+        """The memory that all plans of the device share: at least so many bytes."""
+        ...
 
     def check(self) -> None:
         """Errors: DeviceError in a forked process, or once the device is lost."""
@@ -114,18 +63,12 @@ class Queue(Protocol):
         """What the pool serves for one array, made by `maker`."""
         ...
 
-    def arena(self, nbytes: int, /) -> Block:
-        """The memory that all plans of the device share: at least `nbytes` bytes."""
-        ...
-
     def marker(self) -> Callable[[], bool]:
         """The question whether all that was enqueued until now has ended."""
         ...
 
 
 Q = TypeVar("Q", bound=Queue)
-# A stock's `take`, then type and shape of the result
-ResultMaker = tuple[Callable[[], Block], ArrayType, tuple[int, ...]]
 
 
 @dataclass(slots=True, eq=False)  # not frozen, as DeviceBuffer
@@ -161,7 +104,17 @@ class QueuedBackend(ABC):
     target: Target
     pool: Pool
     work: Work
+    turns: Turns
     check: Callable[[], None]
+
+    @property
+    def loss(self) -> str | None:
+        """The reason, once the device is lost: for `turns`, where native code looks for it."""
+        return self.turns.loss
+
+    @loss.setter
+    def loss(self, why: str | None) -> None:
+        self.turns.loss = why
 
     @property
     def has_clock(self) -> bool:
@@ -258,8 +211,15 @@ class QueuedExecutable(ABC, Generic[Q]):
         check_dtypes(self.plan, arguments)
         shapes, backend = tuple(map(static_shape, concrete.results)), self.backend
         stocks = [Stock(backend.pool, backend.request(t, self.plan.name)) for t in concrete.results]
-        makers = tuple((stock.take, t, s) for stock, t, s in zip(stocks, concrete.results, shapes, strict=True))
-        return Played(partial(self._call_again, concrete, makers), shapes)
+        makers = tuple(zip(stocks, concrete.results, shapes, strict=True))
+        play, repeat = partial(self._call_again, concrete, makers), self.repeat(concrete)
+        if repeat is not None:
+            play = native_player(play, repeat, backend, len(arguments), makers)
+        return Played(play, shapes)
+
+    def repeat(self, concrete: Concrete) -> Repeat | None:
+        """What native code does in a call; None where only Python can make it."""
+        return None
 
     def _call_again(
         self, concrete: Concrete, makers: tuple[ResultMaker, ...], *arguments: DeviceBuffer
@@ -274,8 +234,8 @@ class QueuedExecutable(ABC, Generic[Q]):
         blocks = [a.memory for a in arguments]
         # `__call__` then raises the error with the plan's arena and lines, or refuses the callback.
         try:
-            for take, type, shape in makers:
-                blocks.append(block := take())
+            for stock, type, shape in makers:
+                blocks.append(block := stock.take())
                 results.append(DeviceBuffer(block, type, shape))
         except OutOfMemory:
             return None

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rune.backends.shared.pool import Block, Pool
-from rune.backends.shared.queued import Arena
+from rune.backends.shared.turns import Arena
 from rune.backends.vulkan.commands import Commands
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, api, c_array, check, is_out_of_memory, queue_counts, struct

@@ -21,9 +21,10 @@ from rune.backends.shared import shortage
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, size_bytes, static_shape
+from rune.backends.shared.native_player import ResultMaker
 from rune.backends.shared.pool import Block
 from rune.backends.shared.protocol import Played
-from rune.backends.shared.queued import ResultMaker, call_python, check_dtypes
+from rune.backends.shared.queued import call_python, check_dtypes
 from rune.backends.shared.stock import Stock
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
@@ -228,7 +229,7 @@ class VulkanExecutable:
         pool = session.memory.pool
         requests = [pool.request(size_bytes(t), (t, self.plan.name)) for t in concrete.results]
         stocks = [Stock(pool, request) for request in requests]
-        makers = tuple((stock.take, t, s) for stock, t, s in zip(stocks, concrete.results, shapes, strict=True))
+        makers = tuple(zip(stocks, concrete.results, shapes, strict=True))
         return Played(partial(self._call_again, concrete, session, makers), shapes)
 
     def _call_again(
@@ -248,8 +249,8 @@ class VulkanExecutable:
                 return None
             blocks.append(buffer.memory)
         try:
-            for take, type, shape in makers:
-                blocks.append(block := take())
+            for stock, type, shape in makers:
+                blocks.append(block := stock.take())
                 results.append(VulkanBuffer(block, type, shape, session))
         except OutOfMemory:
             return None

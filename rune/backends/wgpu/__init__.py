@@ -27,9 +27,10 @@ from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.pool import Block, MemoryStats, Pool
-from rune.backends.shared.queued import Arena, QueuedBackend, Turns
+from rune.backends.shared.queued import QueuedBackend
 from rune.backends.shared.refusal import refusal
 from rune.backends.shared.timing import Meter
+from rune.backends.shared.turns import Arena, Turns
 from rune.backends.shared.work import Work
 from rune.backends.wgpu.read import Reads
 from rune.backends.wgpu.run import POSITIONS, WgpuExecutable, padded

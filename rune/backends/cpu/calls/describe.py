@@ -226,11 +226,11 @@ def method(owner: Owner) -> object:
 
     Errors: CompileError.
     """
-    host = _host()
+    known = host()
     slots = _slots(owner)
-    if host is None or slots is None:
+    if known is None or slots is None:
         return None
-    process = Process({**host.pointers, **_objects(owner)}, {**_CODES, **host.numbers, **slots})
+    process = Process({**known.pointers, **_objects(owner)}, {**_CODES, **known.numbers, **slots})
     text = "\n\n".join(part.text(process) for part in (call, match, results))
     # Compiled in each process, and with full effort, which takes three times as long, no faster.
     code = compiler.compile_module("call", text, conventions.LITTLE)
@@ -282,6 +282,11 @@ _FUNCTIONS = {
     "DICT_ITEM": "PyDict_GetItemWithError",
     "DICT_SIZE": "PyDict_Size",
     "METHOD_NEW": "PyMethod_New",
+    "NEXT": "PyIter_Next",
+    "INT": "PyLong_FromUnsignedLongLong",
+    "INT_BITS": "PyLong_AsUnsignedLongLongMask",
+    "FETCH_ERROR": "PyErr_Fetch",
+    "RESTORE_ERROR": "PyErr_Restore",
 }
 
 
@@ -333,7 +338,7 @@ def _word(address: int) -> int:
 
 
 @functools.cache
-def _host() -> Process | None:
+def host() -> Process | None:
     """Functions and offsets of this process; None if they are not the known ones."""
     abi, make = host_abi.abi(), _new_from_descr()
     is_locked = not sysconfig.get_config_var("Py_GIL_DISABLED")

@@ -17,6 +17,7 @@ from typing import Protocol
 from rune import locks
 from rune.backends.cuda.nccl.communicators import Clique, Communicators
 from rune.backends.cuda.nccl.library import Refused
+from rune.backends.shared.turns import Turns
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
 from rune.records import dataclass
@@ -28,7 +29,7 @@ class Peer(Protocol):
     """The part of a device that this module uses."""
 
     target: Target
-    loss: str | None
+    turns: Turns
     exchanges: Exchanges
 
     def marker(self) -> Callable[[], bool]:
@@ -73,11 +74,11 @@ class Exchange:
     def _lose(self, why: str) -> DeviceError:
         """Mark the waiting devices as lost, and abort their collectives."""
         # Before the abort, which ends their markers.
-        waiting = [d for d in self.devices if d.loss is None and not self.has_ended(d)]
+        waiting = [d for d in self.devices if d.turns.loss is None and not self.has_ended(d)]
         for clique in self.cliques:
             self.nccl.abort(clique)
         for device in waiting:
-            device.loss = why
+            device.turns.loss = why
         names = ", ".join(d.target.name for d in waiting)
         return DeviceError(
             f"{names}: cannot go on ({why})",
