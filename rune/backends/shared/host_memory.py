@@ -28,6 +28,7 @@ from rune.errors import OutOfMemory, user_frame
 LARGE_BYTES = 1 << 20  # blocks of at least this size go to the free list
 KEPT_BYTES = 1 << 28  # the most that the free list holds
 ALIGNMENT = 64  # a cache line, and the widest vector register
+HUGE_PAGE = 1 << 21  # of x86-64, and of AArch64 with pages of 4 KiB
 
 
 class _Owner(np.ndarray):
@@ -167,9 +168,17 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Uninitialised bytes, aligned to 64 bytes. Errors: OutOfMemory."""
+    """Uninitialised bytes, aligned to 64 bytes, and from 2 MiB on to huge pages.
+
+    Two arrays of 4 MB have more small pages than a processor's table of pages. NumPy asks Linux for
+    huge pages where it allocates 4 MiB or more, which a block with its alignment is.
+
+    Errors: OutOfMemory.
+    """
+    huge = nbytes >= HUGE_PAGE
+    alignment = HUGE_PAGE if huge else ALIGNMENT
     try:
-        raw = np.empty(nbytes + ALIGNMENT - 1, np.uint8)
+        raw = np.empty((-(-nbytes // alignment) + 1) * alignment if huge else nbytes + alignment - 1, np.uint8)
     # NumPy raises the last two for sizes beyond the address space.
     except (MemoryError, OverflowError, ValueError) as error:
         if not _free.cached_bytes:
@@ -177,7 +186,7 @@ def aligned(nbytes: int) -> np.ndarray:
         _free.clear()
         return aligned(nbytes)
     # NumPy guarantees 16 bytes only; aligned loads of the widest vectors need 64.
-    start = -address_of(raw) % ALIGNMENT
+    start = -address_of(raw) % alignment
     return raw[start : start + nbytes]
 
 

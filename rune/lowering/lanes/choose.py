@@ -15,12 +15,13 @@ x[i]     1: neighbours, one vector                   x[p]       None: scattered,
 
 Invariant: the choice changes only the order of Accumulate.
 Cost:      linear in the code for each loop, so quadratic in the depth of the nest.
-Not done:  scratch inside a vectorised loop, one copy for each lane.
+Scratch:   of a few elements inside a vectorised loop, with a copy for each lane, if all lanes
+           access the same element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from rune import dims
 from rune.dims import Size
@@ -36,6 +37,7 @@ KNOWN_OVERHEAD = 2.0  # the same of a loop of known length without sums, whose t
 # A load and a store of each lane at elements far apart: beside elements one by one, which wait for
 # the same cache lines, and beside rows in lanes, which take each line once.
 SCATTERED, BESIDE_ROWS = (1.0, 2.0), (8.0, 4.0)
+MOST_SCRATCH = 64  # elements of scratch that each lane has a copy of
 WIDEST = 4  # the largest step from lane to lane at which whole vectors cost no more than elements
 _INDEPENDENT = frozenset({Kind.GRID, Kind.WORKGROUP, Kind.VECTOR})
 
@@ -167,8 +169,8 @@ def varying_names(loop: For) -> frozenset[str]:
     """The loop variable and the locals inside that may differ between the lanes."""
     varying = {loop.var}
     for stmt in walk(loop.body):
-        # A Var is assumed to vary, because the values assigned to it are not tracked.
-        if type(stmt) is Var:
+        # A Var or scratch is assumed to vary: the values assigned to it are not tracked.
+        if type(stmt) is Var or type(stmt) is Alloc:
             varying.add(stmt.name)
         # Lets come in order, so this also finds a Let that reads a varying one.
         elif type(stmt) is Let and reads_any(stmt.value, varying):
@@ -177,14 +179,14 @@ def varying_names(loop: For) -> frozenset[str]:
 
 
 def reads_any(expr: Expr, names: Set[str]) -> bool:
-    """Whether an expression depends on one of these names, through indices as well."""
+    """Whether an expression depends on one of these names, through buffers and indices as well."""
     for part in walk_expr(expr):
         if type(part) is Local:
             if part.name in names:
                 return True
-        # Of a load only the index matters: with the same index all lanes read the same element.
+        # With the same index all lanes read the same element, but for scratch of their own.
         elif type(part) is Load:
-            if mentions(part.indices[0], names):
+            if part.buffer in names or mentions(part.indices[0], names):
                 return True
         elif type(part) is Index and mentions(part.dim, names):
             return True
@@ -201,7 +203,8 @@ def is_vectorisable(loop: For, aliases: frozenset[str] = frozenset()) -> bool:
 
 def _is_independent(loop: For, varying: frozenset[str], aliases: frozenset[str]) -> bool:
     inside = list(walk(loop.body))
-    if any(isinstance(s, (Alloc, Barrier)) for s in inside):
+    scratch = {s.name: s.size for s in inside if isinstance(s, Alloc)}
+    if any(isinstance(s, Barrier) for s in inside) or not _is_shared_out(scratch, inside, varying):
         return False
     # Cores share the points of the outer GRID loops, which the renderer counts.
     if loop.kind is Kind.GRID and any(isinstance(s, For) and s.kind is Kind.GRID for s in loop.body):
@@ -210,11 +213,18 @@ def _is_independent(loop: For, varying: frozenset[str], aliases: frozenset[str])
     if any(isinstance(s, For) and mentions(s.extent, varying) for s in inside):
         return False
     # All lanes would write the same element, and the last iteration must win.
-    if any(isinstance(s, Store) and not mentions(s.index, varying) for s in inside):
+    if any(isinstance(s, Store) and s.buffer not in scratch and not mentions(s.index, varying) for s in inside):
         return False
     if not _reductions_only(loop, inside):
         return False
     return loop.kind in _INDEPENDENT or _stores_apart(loop, inside, varying - {loop.var}, aliases)
+
+
+def _is_shared_out(scratch: Mapping[str, Size], inside: list[Stmt], varying: frozenset[str]) -> bool:
+    """Whether each lane may have scratch of its own: it is small, and lanes access one element."""
+    if not all(isinstance(size, int) and size <= MOST_SCRATCH for size in scratch.values()):
+        return False
+    return not any(mentions(i, varying) for name in scratch for i in _accesses(inside, name, frozenset()))
 
 
 def _reductions_only(loop: For, inside: list[Stmt]) -> bool:

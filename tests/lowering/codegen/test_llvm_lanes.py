@@ -112,6 +112,27 @@ def test_a_short_inner_loop_leaves_the_lanes_to_the_outer_one():
         }""") == {"i"}
 
 
+@pytest.mark.parametrize(
+    ("elements", "place", "in_lanes"), [(9, "j", True), (64, "j", True), (65, "j", False), (9, "(i + j) % 9", False)]
+)
+def test_points_with_a_short_row_each_run_in_lanes_if_all_access_the_same_element(
+    elements: int, place: str, in_lanes: bool
+):
+    text = f"""
+        code f(x: read f32[{elements << 12}], y: write f32[{elements << 12}], z: write f32[4096]) {{
+          for i in 4096 grid {{
+            alloc row: f32[{elements}] local
+            for j in {elements} vector {{
+              store row[{place}] = x[i + 4096*j]
+              store y[i + 4096*j] = row[{place}]
+            }}
+            store z[i] = row[0]
+          }}
+        }}"""
+
+    assert ("i" in chosen(text)) == in_lanes
+
+
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 6, 7, 8, 16])
 def test_rows_at_given_places_are_copied_along_the_row(columns: int):
     text = f"""

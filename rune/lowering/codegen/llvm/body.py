@@ -110,14 +110,16 @@ class Body(StatementWalk, Values):
         return to_memory(self.writer.splat(self.value(value), self.env.count), memory.dtype)
 
     def alloc(self, stmt: Alloc) -> None:
-        """Scratch on the stack."""
-        self.scratch_bytes += stmt.size * stmt.dtype.itemsize
+        """Scratch on the stack; in lanes, a copy for each."""
+        elements = stmt.size * max(1, self.env.count)
+        self.scratch_bytes += elements * stmt.dtype.itemsize
         if self.scratch_bytes > MAX_SCRATCH_BYTES:
             raise CompileError(
                 f"llvm: cannot hold {self.scratch_bytes} B of scratch ({stmt.name}, limit {MAX_SCRATCH_BYTES} B)",
                 hint="the schedule must keep scratch within the target's scratch_bytes",
             )
-        memory = Memory(self.writer.allocate(memory_type(stmt.dtype), stmt.size), stmt.dtype)
+        pointer = self.writer.allocate(memory_type(stmt.dtype), elements)
+        memory = Memory(pointer, stmt.dtype, self.env.count)
         self.env = replace(self.env, memory={**self.env.memory, stmt.name: memory})
 
     def barrier(self, stmt: Barrier) -> None:

@@ -149,10 +149,12 @@ class Values(ExpressionWalk[Value]):
         guard = None if load.guard is None else self.expr(load.guard)
         memory, index, alive = self.env.memory[load.buffer], load.indices[0], self.env.alive
         step = self.env.step(index)
-        if step == 0 or alive is None:
+        if alive is None or (step == 0 and not memory.lanes):
             return self.load_one(memory, index, guard)
         if guard is not None:
             alive = alive.only(self.writer.splat(guard, alive.count))
+        if memory.lanes:
+            step = 1  # the copies of an element are neighbours
         tile = self.env.tiles.get((load.buffer, index))
         if tile is None and step == 1:
             raw = memory.read(memory.address(self.first(index)), alive)

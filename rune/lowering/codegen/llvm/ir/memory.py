@@ -67,10 +67,15 @@ def slot(value: Value, lanes: int) -> Slot:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Elements of a dtype at a pointer."""
+    """Elements of a dtype at a pointer.
+
+    lanes: how many lanes have elements of their own, those of one index side by side; 0 if all
+        share them
+    """
 
     pointer: Value
     dtype: np.dtype
+    lanes: int = 0
 
     @property
     def writer(self) -> Writer:
@@ -84,6 +89,8 @@ class Memory:
 
     def address(self, index: Value) -> Value:
         """Where the element, or each lane's element, lies."""
+        if self.lanes:
+            index = index * self.lanes
         result = f"<{index.lanes} x ptr>" if index.lanes else "ptr"
         text = f"getelementptr inbounds {self.type}, ptr {self.pointer.text}, {index.type} {index.text}"
         return self.writer.emit(result, text)
