@@ -181,7 +181,7 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     """The part of an array between its first and last elements that are not 0.
 
-    Shapes: any -> of the same rank. Types: that of `filt`.
+    Shapes: any -> of the same rank (a number is itself). Types: that of `filt`.
     trim:   "f" for the front, "b" for the back, "fb" for both.
     axis:   the axes to trim; all for None.
     Errors: ArgumentError for an unknown `trim`; ConcretizationTypeError for a traced array.
@@ -194,7 +194,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     sides = str(trim).lower()
     if sides not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: cannot use trim={trim!r} ('f', 'b' or 'fb')")
-    places = np.nonzero(known_nonzero(x))
+    # NumPy's nonzero refuses an array of rank 0, which has no axis to trim.
+    places = np.nonzero(known_nonzero(x)) if rank(x) else ()
     index = [slice(None)] * rank(x)
     for i in c.normalised_axes("trim_zeros", axis, type_of(x)):
         nonzero = places[i]

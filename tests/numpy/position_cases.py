@@ -55,6 +55,8 @@ PIECES = [
     case("resize", lambda xp, x: xp.resize(x, (3, 5)), f(2, 3)),
     case("resize to less", lambda xp, x: xp.resize(x, (2, 2)), f(2, 3)),
     case("trim_zeros", lambda xp, x: xp.trim_zeros(x), n(6), smooth=False, static=True),
+    case("trim_zeros of a number", lambda xp, x: xp.trim_zeros(x), n(), smooth=False, static=True),
+    case("trim_zeros of no elements", lambda xp, x: xp.trim_zeros(x), n(0, 3), smooth=False, static=True),
     case("trim_zeros in front", lambda xp, x: xp.trim_zeros(x, "f"), n(6), smooth=False, static=True),
     case("choose", lambda xp, i, x, y: xp.choose(i, [x, y, x], mode="clip"), n(2, 3), f(3), f(3)),
     case("choose wrapped", lambda xp, i, x: xp.choose(i, x, mode="wrap"), i(3), f(4, 3)),

@@ -90,3 +90,52 @@ def test_the_far_tail_of_an_extreme_keeps_its_logarithm(name: str, log_tail: str
     ours = getattr(getattr(stats, name), log_tail)(rnp.asarray(y, "float32"))
 
     np.testing.assert_allclose(ours, [*scipys, -1e4], rtol=1e-5)
+
+
+# Shapes are f32 numbers, so that the ends of supports are, too.
+SHARES: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(("norm", "cauchy", "laplace", "logistic", "gumbel_l", "gumbel_r", "expon", "halfnorm"), ()),
+    **dict.fromkeys(("halfcauchy", "rayleigh", "maxwell", "levy", "uniform", "arcsine"), ()),
+    **dict.fromkeys(("gamma", "weibull_min", "lognorm", "lomax", "fisk", "invgauss", "pareto"), (1.75,)),
+    **dict.fromkeys(("weibull_max", "powerlaw", "t", "gennorm", "dweibull", "skewnorm", "loggamma"), (1.75,)),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_the_logarithm_of_a_probability_near_1_has_the_digits_of_its_complement(name: str):
+    """SciPy has most of these logarithms by log(cdf), so that the oracle is its complement."""
+    ours: Any = getattr(stats, name)
+    scipys: Any = getattr(scipy.stats, name)
+    sides = [("logcdf", "sf", "isf"), ("logsf", "cdf", "ppf")]
+    points = {q: getattr(scipys, q)([0.3, 1e-2, 1e-5, 1e-9], *SHARES[name]).astype("f4") for _, _, q in sides}
+    expected = [np.log1p(-getattr(scipys, tail)(points[q].astype("f8"), *SHARES[name])) for _, tail, q in sides]
+
+    logs = [getattr(ours, log)(rnp.asarray(points[q]), *SHARES[name]) for log, _, q in sides]
+
+    np.testing.assert_allclose(np.array(logs), np.array(expected), rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["expon", "halfnorm", "gumbel_l", "gumbel_r", "skewnorm", "gamma"])
+def test_the_slope_of_the_logarithm_of_a_probability_near_1_is_the_density(name: str):
+    scipys: Any = getattr(scipy.stats, name)
+    x = scipys.isf([0.6, 0.3, 1e-2, 1e-5], *SHARES[name]).astype("f4")
+    expected = scipys.pdf(x.astype("f8"), *SHARES[name]) / scipys.cdf(x.astype("f8"), *SHARES[name])
+    far: Any = rnp.asarray([-1e4, 1e4], "f4")
+
+    def logs(points: Any) -> Any:
+        return rnp.sum(getattr(stats, name).logcdf(points, *SHARES[name]))
+
+    slopes = rune.grad(logs)(rnp.asarray(x))
+
+    near(expected, slopes, relative=1e-4, why="the slope of a small tail, and roundings of it")
+    assert not rnp.any(rnp.isnan(rune.grad(logs)(far)))
+
+
+@pytest.mark.parametrize(("name", "p"), [("poisson", 0.03125), ("geom", 0.96875), ("dlaplace", 3.5)])
+def test_the_logarithm_of_a_count_near_1_has_the_digits_of_its_complement(name: str, p: float):
+    k = np.arange(1, 6)
+    expected = np.log1p(-getattr(scipy.stats, name).sf(k, p))
+
+    logs = getattr(stats, name).logcdf(rnp.asarray(k, "f4"), p)
+
+    np.testing.assert_allclose(logs, expected, rtol=2e-5)

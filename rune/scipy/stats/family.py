@@ -83,6 +83,18 @@ def known(family: str, quantity: str, function: Function | None) -> Function:
     return function
 
 
+def log_share(share: Array, complement: Array, log: Array | None = None) -> Array:
+    """The logarithm of a probability, by its complement where that is smaller and has the digits.
+
+    log: another formula's, where the probability is the smaller one.
+    """
+    is_most = share > 0.5
+    # Each formula is at 0 or 1 where the other is used, so that its slope there is finite.
+    by_complement = rnp.log1p(-rnp.where(is_most, complement, 0.0))
+    log = rnp.log(rnp.where(is_most, 1.0, share)) if log is None else log
+    return rnp.where(is_most, by_complement, log)
+
+
 class Family(ABC):
     """What follows from a record's formulas for a distribution as a whole."""
 
@@ -214,14 +226,14 @@ class Continuous(Family):
         """The logarithm of cdf."""
         p = self._placed(x, args, kwargs)
         log_lower = self.log_lower
-        value = log_lower(p.y, *p.shapes) if log_lower else rnp.log(self._lower(p))
+        value = log_lower(p.y, *p.shapes) if log_lower else self._log_share(self._lower(p), self._upper, p)
         return self._finished(p, value, -rnp.inf, 0.0)
 
     def logsf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The logarithm of sf."""
         p = self._placed(x, args, kwargs)
         log_upper = self.log_upper
-        value = log_upper(p.y, *p.shapes) if log_upper else rnp.log(self._upper(p))
+        value = log_upper(p.y, *p.shapes) if log_upper else self._log_share(self._upper(p), self._lower, p)
         return self._finished(p, value, 0.0, -rnp.inf)
 
     def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
@@ -264,6 +276,10 @@ class Continuous(Family):
         if self.upper is None:
             return 1.0 - self._lower(p)
         return self.upper(p.y, *p.shapes)
+
+    def _log_share(self, share: Array, other: Function, p: _Place) -> Array:
+        both = self.lower is not None and self.upper is not None
+        return log_share(share, other(p)) if both else rnp.log(share)
 
     def _inverse(self, quantity: str, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         (q, *shapes, loc, scale), dtype = self._widened([q], args, kwargs)

@@ -16,7 +16,7 @@ from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.densities import log_beta_power, log_poisson, times_log
 from rune.scipy.special.gammas import digamma, gamma_function, log_gamma, zeta_of
-from rune.scipy.stats.family import Continuous, falling, mirrored, positive, rising
+from rune.scipy.stats.family import Continuous, falling, log_share, mirrored, positive, rising
 from rune.scipy.stats.on_line import log_of_one_and_square, norm
 from rune.typing import ArrayLike
 
@@ -142,15 +142,22 @@ loggamma = Continuous(
 
 _LOG_ROOT = 0.5 * math.log(2 / math.pi)
 
+
+def _halfnorm_lower(y: Array) -> Array:
+    return ops.erf(y * math.sqrt(0.5))
+
+
 halfnorm = Continuous(
     "halfnorm",
     "the magnitude of a normal number",
     (),
     bounds=_half_line,
     log_density=lambda y: _LOG_ROOT - 0.5 * y * y,
-    lower=lambda y: ops.erf(y * math.sqrt(0.5)),
+    lower=lambda y: _halfnorm_lower(y),
     upper=lambda y: 2.0 * normal.normal_cdf(-y),
-    log_upper=lambda y: math.log(2) + normal.log_normal_cdf(-y),
+    log_upper=lambda y: log_share(
+        2.0 * normal.normal_cdf(-y), _halfnorm_lower(y), math.log(2) + normal.log_normal_cdf(-y)
+    ),
     quantile=lambda q: math.sqrt(2) * ops.erf_inv(q),
     upper_quantile=lambda q: -normal.normal_ppf(0.5 * q),
     entropy_of=lambda: 0.5 * math.log(math.pi / 2) + 0.5,
@@ -255,8 +262,11 @@ weibull_max = mirrored(weibull_min, "weibull_max", "Weibull's distribution of th
 def _log_of_rare(y: Array) -> Array:
     """log(1 - exp(-exp(-y))), even where exp(-y) is negligible beside 1, or underflows."""
     is_far = y > 17.0
-    near = rnp.log(-rnp.expm1(-rnp.exp(-rnp.where(is_far, 0.0, y))))
-    return rnp.where(is_far, -y - 0.5 * rnp.exp(-y), near)
+    # From y = -20 down exp(-exp(-y)) is 0, and its slope would be 0 times an overflow.
+    rate = rnp.exp(-rnp.maximum(rnp.where(is_far, 0.0, y), -20.0))
+    near = log_share(-rnp.expm1(-rate), rnp.exp(-rate))
+    far = rnp.where(is_far, y, 17.0)
+    return rnp.where(is_far, -far - 0.5 * rnp.exp(-far), near)
 
 
 gumbel_r = Continuous(

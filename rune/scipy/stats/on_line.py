@@ -20,7 +20,7 @@ from rune.scipy.special.bessel import i0e, i1e
 from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.gammas import digamma, log_gamma
 from rune.scipy.special.owens import owens_t
-from rune.scipy.stats.family import Continuous, positive, symmetric
+from rune.scipy.stats.family import Continuous, log_share, positive, symmetric
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 
@@ -274,8 +274,9 @@ def _skewnorm_lower(y: Array, a: Array) -> Array:
 
 def _skewnorm_log_lower(y: Array, a: Array) -> Array:
     is_tail, log = _skewnorm_tail(y, a)
-    y = rnp.where(is_tail, 0.0, y)
-    return rnp.where(is_tail, log, rnp.log(normal.normal_cdf(y) - 2.0 * owens_t(y, a)))
+    share, complement = _skewnorm_lower(y, a), _skewnorm_lower(-y, -a)
+    middle = log_share(rnp.where(is_tail, 1.0, share), rnp.where(is_tail, 0.0, complement))
+    return rnp.where(is_tail, log, middle)
 
 
 def _dweibull_upper(y: Array, c: Array) -> Array:
