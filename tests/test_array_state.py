@@ -43,7 +43,7 @@ def busy(device: Any) -> Iterator[None]:
     """An OpenCL device of rune that computes nothing within the block."""
     gate = device.cl.UserEvent(device.context)
     with device.turns.lock:
-        device.last = device.cl.enqueue_marker(device.queue, wait_for=[gate])
+        device.turns.last = device.cl.enqueue_marker(device.queue, wait_for=[gate])
     try:
         yield
     finally:

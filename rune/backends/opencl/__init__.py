@@ -1,8 +1,8 @@
 """OpenCL through pyopencl: one context, one in-order queue and one memory pool per device.
 
-A plan becomes one program, whose binary is kept on disk; run.py enqueues it. Intermediates
-share one arena per device, which grows to the largest plan: commands run in order, so each call can
-use the arena of the one before it, and memory that returned to the pool. Copies to a busy device go
+A plan becomes one program, whose binary is kept on disk; run.py enqueues it. Intermediates share
+one arena per device, which grows to the largest plan: commands run in order, so each call can use
+the arena of the one before it, and memory that returned to the pool. Copies to a busy device go
 through pinned memory (staging.py), so that the host need not wait; a second queue copies while
 programs run (aside.py). PoCL reads short declarations instead of its header (header.py).
 
@@ -254,22 +254,12 @@ class OpenCLBackend(QueuedBackend):
         self._aside: Aside | None = None
         self.abandoned_events = Abandoned()
 
-    @property
-    def last(self) -> Any:
-        """The event of the last command of a call."""
-        return self.turns.last
-
-    @last.setter
-    def last(self, event: object) -> None:
-        self.turns.last = event
-
     # --- memory ------------------------------------------------------------------------------
 
     def _raw_alloc(self, nbytes: int) -> Any:
-        cl = self.cl
         try:
-            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
-        except (cl.MemoryError, cl.RuntimeError) as error:
+            return self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, nbytes)
+        except (self.cl.MemoryError, self.cl.RuntimeError) as error:
             raise MemoryError from error
 
     def _raw_free(self, handle: Releasable) -> None:
@@ -337,7 +327,7 @@ class OpenCLBackend(QueuedBackend):
     def marker(self) -> Callable[[], bool]:
         """A function that says whether all calls enqueued until now have ended."""
         # The queue is in order, so the last call's event suffices, and costs no marker.
-        return has_ended(self.last)
+        return has_ended(self.turns.last)
 
     # --- programs ----------------------------------------------------------------------------
 

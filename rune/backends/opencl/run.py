@@ -203,7 +203,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         for word, position in script.places:
             words[word] = blocks[position].number
         self._enqueue(script.commands, blocks)
-        return has_ended(self.backend.last)
+        return has_ended(self.backend.turns.last)
 
     def repeat(self, concrete: Concrete) -> Repeat | None:
         """The script as native code plays it; None without a script, or with copies that may be
@@ -251,8 +251,8 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         for commands in walker.commands[id(step)]:
             if not commands.moves_in_place(walker.memory):
                 self.play(commands, walker.memory)
-                wait_for(backend.last)
-                events.append(backend.last)
+                wait_for(backend.turns.last)
+                events.append(backend.turns.last)
         return 1e-9 * sum(e.profile.end - e.profile.start for e in events) if events else None
 
     def _script(self, concrete: Concrete) -> _Script | None:
@@ -321,7 +321,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         if count < calls.count:
             self._go_on(commands, count, blocks)
         if commands.event is not None:
-            backend.last = self._event(calls.words[commands.event], False)
+            backend.turns.last = self._event(calls.words[commands.event], False)
 
     def _forget_arguments(self) -> None:
         """Have all arguments set again: a new buffer may have the handle of one that was freed."""

@@ -54,7 +54,7 @@ class Gate:
 def programs(device: opencl.OpenCLBackend) -> Iterator[Gate]:
     """The queue of programs is held up."""
     gate = Gate(device, device.queue)
-    device.last = device.cl.enqueue_marker(device.queue)
+    device.turns.last = device.cl.enqueue_marker(device.queue)
     yield gate
     gate.open()
     device.synchronize()
@@ -234,7 +234,7 @@ def test_steps_of_prefetch_go_on_while_the_programs_of_the_device_do_not():
     backend.synchronize()
 
     gate = Gate(backend, backend.queue)
-    backend.last = backend.cl.enqueue_marker(backend.queue)
+    backend.turns.last = backend.cl.enqueue_marker(backend.queue)
     sums = at_once(lambda: [total(x) for x in data.arrays(rows).batch(2).prefetch("opencl:0")])
     assert not backend.marker()()
     gate.open()

@@ -285,7 +285,7 @@ def test_an_event_that_somebody_keeps_would_be_noticed():
     before, events = references(), []
     for _ in range(3):
         double(x)
-        events.append(backend.last)
+        events.append(backend.turns.last)
     assert references()[1] > before[1]
 
 

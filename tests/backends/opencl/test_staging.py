@@ -34,7 +34,7 @@ def end(device: opencl.OpenCLBackend) -> Iterator[Callable[[], None]]:
     """The device is busy until this is called, or the test is over."""
     cl: Any = device.cl
     gate = cl.UserEvent(device.context)
-    device.last = cl.enqueue_marker(device.queue, wait_for=[gate])
+    device.turns.last = cl.enqueue_marker(device.queue, wait_for=[gate])
     device.queue.flush()
     is_over: list[bool] = []
 

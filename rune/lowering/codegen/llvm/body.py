@@ -118,8 +118,7 @@ class Body(StatementWalk, Values):
                 f"llvm: cannot hold {self.scratch_bytes} B of scratch ({stmt.name}, limit {MAX_SCRATCH_BYTES} B)",
                 hint="the schedule must keep scratch within the target's scratch_bytes",
             )
-        pointer = self.writer.allocate(memory_type(stmt.dtype), elements)
-        memory = Memory(pointer, stmt.dtype, self.env.count)
+        memory = Memory(self.writer.allocate(memory_type(stmt.dtype), elements), stmt.dtype, self.env.count)
         self.env = replace(self.env, memory={**self.env.memory, stmt.name: memory})
 
     def barrier(self, stmt: Barrier) -> None:
@@ -162,8 +161,7 @@ class Body(StatementWalk, Values):
         symbols = dict[str, Value]()
         for loop in reversed(loops[1:]):
             extent = self.index(loop.extent)
-            symbols[loop.var] = number.binary("urem", extent)
-            number = number.binary("udiv", extent)
+            symbols[loop.var], number = number.binary("urem", extent), number.binary("udiv", extent)
         # The outermost variable needs no remainder: what is left after the divisions is it.
         return self.env.at(symbols | {loop.var: number for loop in loops[:1]})
 

@@ -148,13 +148,11 @@ class Values(ExpressionWalk[Value]):
         """One element, or one for each lane."""
         guard = None if load.guard is None else self.expr(load.guard)
         memory, index, alive = self.env.memory[load.buffer], load.indices[0], self.env.alive
-        step = self.env.step(index)
-        if alive is None or (step == 0 and not memory.lanes):
+        step = 1 if memory.lanes else self.env.step(index)  # the lanes' copies of an element are neighbours
+        if step == 0 or alive is None:
             return self.load_one(memory, index, guard)
         if guard is not None:
             alive = alive.only(self.writer.splat(guard, alive.count))
-        if memory.lanes:
-            step = 1  # the copies of an element are neighbours
         tile = self.env.tiles.get((load.buffer, index))
         if tile is None and step == 1:
             raw = memory.read(memory.address(self.first(index)), alive)

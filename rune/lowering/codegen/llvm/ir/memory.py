@@ -89,8 +89,7 @@ class Memory:
 
     def address(self, index: Value) -> Value:
         """Where the element, or each lane's element, lies."""
-        if self.lanes:
-            index = index * self.lanes
+        index = index * self.lanes if self.lanes else index
         result = f"<{index.lanes} x ptr>" if index.lanes else "ptr"
         text = f"getelementptr inbounds {self.type}, ptr {self.pointer.text}, {index.type} {index.text}"
         return self.writer.emit(result, text)
@@ -111,9 +110,8 @@ class Memory:
     def _read_alive(self, at: Value, alive: Alive) -> Value:
         type = f"<{alive.count} x {self.type}>"
         name = self._masked("gather" if at.lanes else "load", type, at)
-        return self.writer.call(
-            type, name, at, self._alignment(), alive.bits(self.writer), self.writer.constant(type, 0)
-        )
+        zeros = self.writer.constant(type, 0)
+        return self.writer.call(type, name, at, self._alignment(), alive.bits(self.writer), zeros)
 
     def write(self, raw: Value, at: Value, alive: Alive | None) -> None:
         """Put an element at an address, or one for each lane that is alive."""
@@ -145,8 +143,7 @@ class Memory:
 
     def read_apart(self, first: Value, step: int, alive: Alive) -> Value:
         """Every step-th element from `first` on, one for each lane."""
-        count = alive.count
-        last = step * (count - 1)
+        count, last = alive.count, step * (alive.count - 1)
         elements: Value | None = None
         begin = 0  # the first lane whose element is not in the vectors before
         for k in range(step):
