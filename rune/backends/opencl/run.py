@@ -110,7 +110,6 @@ class OpenCLQueue(Queue, Protocol):
     context: object
     device: Any
     queue: Any
-    last: Any  # event of the last command of a call
     functions: Functions
     frees: array[int]  # how often memory was returned to the driver
     abandoned_events: Abandoned

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rune import locks
 from rune.backends.shared.pool import Block, Pool
@@ -59,7 +60,7 @@ class Turns:
         self._device = device
         self.caller: int | None = None
         self.loss: str | None = None
-        self.last: object = None
+        self.last: Any = None
 
     def refuse_callback(self, name: str) -> None:
         """Errors: DeviceError where this thread's call waits for a callback, and so for this."""

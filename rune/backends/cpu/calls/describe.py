@@ -5,7 +5,7 @@
     method(...)      of a class: tries the recorded calls of an instance, then a Python function
 
 The code (call.py, match.py, results.py) is compiled once per process. It reads the memory of
-Python's and NumPy's objects, so `_host()` checks each offset against real objects. There is no
+Python's and NumPy's objects, so `host()` checks each offset against real objects. There is no
 method if one of them differs from the known one, or if threads run without the interpreter's lock.
 """
 

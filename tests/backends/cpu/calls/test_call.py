@@ -43,16 +43,16 @@ def test_an_attribute_without_a_slot_has_no_offset():
 
 @pytest.mark.parametrize("query", ["_is_layout_known", "_new_from_descr"])
 def test_on_an_unknown_host_there_is_no_method(query: str, monkeypatch: pytest.MonkeyPatch):
-    assert describe._host.__wrapped__() is not None
+    assert describe.host.__wrapped__() is not None
 
     monkeypatch.setattr(describe, query, lambda: None)
-    assert describe._host.__wrapped__() is None
+    assert describe.host.__wrapped__() is None
 
 
 def test_without_the_interpreters_lock_there_is_no_method(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(describe.sysconfig, "get_config_var", lambda name: 1)
 
-    assert describe._host.__wrapped__() is None
+    assert describe.host.__wrapped__() is None
 
 
 def call_of(**changes: Any) -> NativeCall:
