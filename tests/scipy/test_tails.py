@@ -98,6 +98,7 @@ SHARES: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(("halfcauchy", "rayleigh", "maxwell", "levy", "uniform", "arcsine"), ()),
     **dict.fromkeys(("gamma", "weibull_min", "lognorm", "lomax", "fisk", "invgauss", "pareto"), (1.75,)),
     **dict.fromkeys(("weibull_max", "powerlaw", "t", "gennorm", "dweibull", "skewnorm", "loggamma"), (1.75,)),
+    "truncnorm": (-40.0, 1.0),
 }
 
 

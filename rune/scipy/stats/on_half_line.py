@@ -153,7 +153,7 @@ halfnorm = Continuous(
     (),
     bounds=_half_line,
     log_density=lambda y: _LOG_ROOT - 0.5 * y * y,
-    lower=lambda y: _halfnorm_lower(y),
+    lower=_halfnorm_lower,
     upper=lambda y: 2.0 * normal.normal_cdf(-y),
     log_upper=lambda y: log_share(
         2.0 * normal.normal_cdf(-y), _halfnorm_lower(y), math.log(2) + normal.log_normal_cdf(-y)

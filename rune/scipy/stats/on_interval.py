@@ -11,7 +11,7 @@ from rune.scipy.special import incomplete_beta
 from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.densities import log_beta_power, times_log
 from rune.scipy.special.gammas import digamma
-from rune.scipy.stats.family import Continuous, positive
+from rune.scipy.stats.family import Continuous, log_share, positive
 
 
 def _unit(*shapes: Array) -> tuple[float, float]:
@@ -172,6 +172,11 @@ def _truncnorm_share(y: Array, a: Array, b: Array, low: Array, high: Array) -> A
     return rnp.where(is_some, share, start)
 
 
+def _truncnorm_log_share(log_mass: Array, complement: Array, a: Array, b: Array) -> Array:
+    log = log_mass - _log_mass(a, b)
+    return log_share(rnp.exp(log), complement, log)
+
+
 def _truncnorm_ppf(q: Array, a: Array, b: Array) -> Array:
     is_right = a > 0
     low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
@@ -215,8 +220,8 @@ truncnorm = Continuous(
     log_density=lambda y, a, b: -0.5 * y * y - 0.5 * math.log(2 * math.pi) - _log_mass(a, b),
     lower=lambda y, a, b: _truncnorm_share(y, a, b, a, y),
     upper=lambda y, a, b: _truncnorm_share(y, a, b, y, b),
-    log_lower=lambda y, a, b: _log_mass(a, y) - _log_mass(a, b),
-    log_upper=lambda y, a, b: _log_mass(y, b) - _log_mass(a, b),
+    log_lower=lambda y, a, b: _truncnorm_log_share(_log_mass(a, y), _truncnorm_share(y, a, b, y, b), a, b),
+    log_upper=lambda y, a, b: _truncnorm_log_share(_log_mass(y, b), _truncnorm_share(y, a, b, a, y), a, b),
     quantile=_truncnorm_ppf,
     upper_quantile=lambda q, a, b: -_truncnorm_ppf(q, -b, -a),
     mean_of=_truncnorm_mean,
