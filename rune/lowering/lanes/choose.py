@@ -37,7 +37,8 @@ KNOWN_OVERHEAD = 2.0  # the same of a loop of known length without sums, whose t
 # A load and a store of each lane at elements far apart: beside elements one by one, which wait for
 # the same cache lines, and beside rows in lanes, which take each line once.
 SCATTERED, BESIDE_ROWS = (1.0, 2.0), (8.0, 4.0)
-MOST_SCRATCH = 64  # elements of scratch that each lane has a copy of
+# Elements of scratch that each lane has a copy of: of one array, and of all, on a thread's stack.
+MOST_SCRATCH, MOST_SCRATCH_IN_ALL = 64, 1 << 10
 WIDEST = 4  # the largest step from lane to lane at which whole vectors cost no more than elements
 _INDEPENDENT = frozenset({Kind.GRID, Kind.WORKGROUP, Kind.VECTOR})
 
@@ -222,7 +223,8 @@ def _is_independent(loop: For, varying: frozenset[str], aliases: frozenset[str])
 
 def _is_shared_out(scratch: Mapping[str, Size], inside: list[Stmt], varying: frozenset[str]) -> bool:
     """Whether each lane may have scratch of its own: it is small, and lanes access one element."""
-    if not all(isinstance(size, int) and size <= MOST_SCRATCH for size in scratch.values()):
+    sizes = [size for size in scratch.values() if isinstance(size, int) and size <= MOST_SCRATCH]
+    if len(sizes) < len(scratch) or sum(sizes) > MOST_SCRATCH_IN_ALL:
         return False
     return not any(mentions(i, varying) for name in scratch for i in _accesses(inside, name, frozenset()))
 

@@ -133,6 +133,23 @@ def test_points_with_a_short_row_each_run_in_lanes_if_all_access_the_same_elemen
     assert ("i" in chosen(text)) == in_lanes
 
 
+@pytest.mark.parametrize(("count", "in_lanes"), [(16, True), (17, False)])
+def test_points_with_many_rows_do_not_run_in_lanes_whose_copies_would_fill_the_stack(count: int, in_lanes: bool):
+    allocs = "\n".join(f"            alloc row{k}: f32[64] local" for k in range(count))
+    text = f"""
+        code f(x: read f32[{64 << 12}], z: write f32[4096]) {{
+          for i in 4096 grid {{
+{allocs}
+            for j in 64 vector {{
+              store row0[j] = x[i + 4096*j]
+            }}
+            store z[i] = row0[0]
+          }}
+        }}"""
+
+    assert ("i" in chosen(text)) == in_lanes
+
+
 @pytest.mark.parametrize("columns", [2, 3, 4, 5, 6, 7, 8, 16])
 def test_rows_at_given_places_are_copied_along_the_row(columns: int):
     text = f"""
