@@ -30,6 +30,10 @@ class _Lineage:
     def forks(self) -> int:
         return self.word[0]
 
+    @forks.setter
+    def forks(self, number: int) -> None:
+        self.word[0] = number
+
     def count(self) -> None:
         self.word[0] += 1
 
