@@ -26,7 +26,7 @@ STEPS, LENGTH = 2**31 - 2, 4_099
 
 
 def press(*_: object) -> None:
-    """What the notebook's button does."""
+    """Raise KeyboardInterrupt, as the handler of a notebook's SIGINT does."""
     raise KeyboardInterrupt
 
 
@@ -48,15 +48,16 @@ def loop(x: Any) -> Any:
     return rune.scan(lambda c, _: (rnp.sin(c) * 1.01, None), x, None, length=STEPS)[0]
 
 
-def pairs(x: Any) -> Any:
-    """One kernel that takes seconds."""
-    y = rnp.resize(x, 16_000)
+def pairs(x: Any, rows: int) -> Any:
+    """One kernel: of a second if there are 16,000 rows, of a quarter of an hour if two million."""
+    y = rnp.resize(x, rows)
     return rnp.sum(rnp.sin(y[:, None] * y[None, :]), axis=1)
 
 
-def matrix(n: int) -> Any:
+def matrix(n: int) -> np.ndarray:
+    """Symmetric and positive definite."""
     a = np.random.default_rng(0).random((n, n), dtype=np.float32)
-    return rnp.asarray(a + a.T + 2 * n * np.eye(n, dtype=np.float32))
+    return a + a.T + 2 * n * np.eye(n, dtype=np.float32)
 
 
 def compiled(function: Callable[[Any], Any], x: Any) -> Callable[[], object]:
@@ -67,11 +68,11 @@ def compiled(function: Callable[[Any], Any], x: Any) -> Callable[[], object]:
 
 
 def calls() -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is interrupted, by name."""
+    """Calls to interrupt, with their names."""
     for device in [d.name for d in rune.devices() if d.target.backend != "null"]:
         yield f"loop on {device}", compiled(loop, rune.device_put(rnp.ones(LENGTH), device))
-        yield f"kernel on {device}", compiled(pairs, rune.device_put(rnp.ones(7), device))
-    product, symmetric = matrix(5_000), matrix(2_500)
+        yield f"kernel on {device}", compiled(lambda x: pairs(x, 16_000), rune.device_put(rnp.ones(7), device))
+    product, symmetric = rnp.asarray(matrix(5_000)), rnp.asarray(matrix(2_500))
     yield "product of 5,000 x 5,000", lambda: product.T @ product
     yield "eigh of 2,500 x 2,500", lambda: rnp.linalg.eigh(symmetric)
 

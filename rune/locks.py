@@ -54,6 +54,12 @@ def _renewable(lock: Lock) -> Lock:
     return lock
 
 
+def ends(lock: Lock) -> tuple[Callable[[], object], Callable[[], object]]:
+    """The functions that take and free a lock, for native code: no signal is handled between two of
+    its calls, and it frees the lock on every way out."""
+    return lock.acquire, lock.release
+
+
 def fork_guard(reentrant_lock: Lock) -> Lock:
     """Make the forking thread hold the lock during each fork from now on; returns the lock."""
     _fork_guards.append(reentrant_lock)

@@ -283,9 +283,7 @@ def test_work_under_a_lock_that_another_thread_has_is_left_out():
 
 def test_only_locks_itself_takes_a_lock_otherwise_than_by_with():
     # An interrupt between `acquire` and `try` would leave it taken, and the next that waits hangs.
-    # Native players release it on every way out.
-    names = {"rune.locks", "rune.backends.shared.native_player"}
-    assert {str(s) for s in sources() if "acquire" in s.text} == {str(s) for s in sources() if s.name in names}
+    assert {str(s) for s in sources() if "acquire" in s.text} == {str(s) for s in sources() if s.name == "rune.locks"}
     assert not {str(s) for s in sources() if ".acquire(" in s.text}
 
 

@@ -26,6 +26,7 @@ import rune.numpy as rnp
 from rune.errors import DeletedArrayError, DeviceError, NaNError, OutOfMemory
 from rune.transforms.compile import jit
 from tests.support import shortage
+from tests.support.child import as_a_child
 from tests.support.close import close, near, same
 from tests.support.sampling import IS_WHOLE
 from tests.transforms.compile.native_kinds import warm
@@ -101,6 +102,16 @@ def test_a_native_call_executes_few_lines_of_python(name: str):
 
     assert lines_of_rune(lambda: f(x)) <= MOST_LINES[name.split(":")[0]]
     assert lines_of_rune(lambda: x * 2.0) > 10  # an eager call is Python
+
+
+@devices
+def test_a_native_call_is_refused_in_a_forked_process(name: str):
+    x = put(name, np.linspace(0, 1, 37))
+    f = warm(rune.jit(several), x)
+
+    with as_a_child(), pytest.raises(DeviceError, match="cannot be used in a forked process"):
+        f(x)
+    same(np.asarray(rune.jit(several)(x)), np.asarray(f(x)))
 
 
 @devices

@@ -1,4 +1,4 @@
-"""Rows of a few elements at each point, read by several results, beside NumPy in f64.
+"""Rows of a few elements at each point, read by several results, eager and compiled, beside NumPy.
 
 Points run in lanes, and each lane has a copy of its row (lanes/choose.py). Rows are longer and
 shorter than the limit of copies, and points fill vectors and do not.
@@ -16,7 +16,7 @@ import rune
 import rune.numpy as rnp
 
 KINDS: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
-POINTS = (1, 2, 15, 16, 17, 33, 130, 257, 4_099)
+POINTS = (1, 2, 15, 16, 17, 33, 130, 257, 4_099, 65_537)
 CASES = [(9, "f32", points) for points in POINTS]
 CASES += [(rows, "f32", 257) for rows in (2, 3, 64, 65)] + [(9, kind, 33) for kind in ("f16", "bf16", "f64")]
 
@@ -33,9 +33,10 @@ def test_rows_that_are_stored_and_read_in_part_are_numpys(length: int, kind: str
     rng = np.random.default_rng(length)
     x, y = (rng.random((n, points)).astype(KINDS[kind]) for n in (length, 2))
 
-    results = rune.jit(lambda x, y: rows(x, y, rnp))(rnp.asarray(x, dtype=x.dtype), rnp.asarray(y, dtype=y.dtype))
+    operands = rnp.asarray(x, dtype=x.dtype), rnp.asarray(y, dtype=y.dtype)
+    results = [*rune.jit(lambda x, y: rows(x, y, rnp))(*operands), *rows(*operands, rnp)]
 
-    for result, exact in zip(results, rows(x.astype(np.float64), y.astype(np.float64), np), strict=True):
+    for result, exact in zip(results, 2 * rows(x.astype(np.float64), y.astype(np.float64), np), strict=True):
         assert result.dtype == x.dtype
         tolerance = 16 * float(ml_dtypes.finfo(x.dtype).eps)
         np.testing.assert_allclose(np.asarray(result).astype(np.float64), exact, atol=tolerance)

@@ -11,7 +11,9 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,16 @@ import rune
 import rune.numpy as rnp
 from rune.backends.cpu import steps
 from rune.backends.shared.apart import apart, is_long
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import stop_button
+from stop_button import BEFORE, LENGTH, STEPS, matrix, pairs
+
 from tests.support.processor import processor_time
 from tests.support.sampling import IS_WHOLE
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
-STEPS, LENGTH = 2**31 - 2, 4_099  # of a loop that takes a quarter of an hour or more
-BEFORE = 0.1  # seconds until the button is pressed
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
@@ -35,25 +41,18 @@ def until(x: Any) -> Any:
     return rune.while_loop(lambda c: c[0] < STEPS, lambda c: (c[0] + 1, rnp.sin(c[1])), (0, x))[1]
 
 
-def scanned(x: Any) -> Any:
-    return rune.scan(lambda c, _: (rnp.sin(c) * 1.01, None), x, None, length=STEPS)[0]
-
-
 def counted(x: Any) -> Any:
     return rune.fori_loop(0, STEPS, lambda i, v: rnp.flip(v) + i, x)
 
 
-LOOPS: dict[str, Callable[[Any], Any]] = {"while": until, "scan": scanned, "fori": counted}
+LOOPS: dict[str, Callable[[Any], Any]] = {"while": until, "scan": stop_button.loop, "fori": counted}
 
 
 @pytest.fixture
 def stop() -> Iterator[Callable[[], None]]:
     """Presses the button in a while: what a notebook's does is a SIGINT, whose handler raises."""
 
-    def pressed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, pressed)
+    before = signal.signal(signal.SIGALRM, stop_button.press)
     yield lambda: signal.setitimer(signal.ITIMER_REAL, BEFORE)  # type: ignore[misc]
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
@@ -97,12 +96,6 @@ def test_the_stop_button_ends_an_eager_loop(stop: Callable[[], None]):
 # --- kernels that take long -------------------------------------------------------------------
 
 
-def pairs(x: Any, rows: int) -> Any:
-    """One kernel, of a quarter of an hour if there are two million rows."""
-    y = rnp.resize(x, rows)
-    return rnp.sum(rnp.sin(y[:, None] * y[None, :]), axis=1)
-
-
 def test_the_stop_button_ends_a_long_kernel_on_the_cpu(stop: Callable[[], None]):
     x, f = rnp.ones(7), rune.jit(lambda x: pairs(x, 2_000_000), device="cpu")
     f.lower(x).compile()
@@ -110,17 +103,12 @@ def test_the_stop_button_ends_a_long_kernel_on_the_cpu(stop: Callable[[], None])
     assert (rnp.ones(5) * 2).sum().item() == 10
 
 
-def square(n: int) -> np.ndarray:
-    a = np.random.default_rng(0).random((n, n), dtype=np.float32)
-    return a + a.T + 2 * n * np.eye(n, dtype=np.float32)
-
-
 # Each takes a second of one core or more.
 ROUTINES: dict[str, tuple[Callable[[Any], Any], Callable[[], np.ndarray]]] = {
-    "product": (lambda a: a.T @ a, lambda: square(4000)),
-    "cholesky": (lambda a: rnp.linalg.cholesky(a, symmetrize_input=False), lambda: square(6000)),
-    "solution by LAPACK": (lambda a: rnp.linalg.solve(a, a), lambda: square(3000)),
-    "eigenvalues by LAPACK": (rnp.linalg.eigh, lambda: square(1800)),
+    "product": (lambda a: a.T @ a, lambda: matrix(4000)),
+    "cholesky": (lambda a: rnp.linalg.cholesky(a, symmetrize_input=False), lambda: matrix(6000)),
+    "solution by LAPACK": (lambda a: rnp.linalg.solve(a, a), lambda: matrix(3000)),
+    "eigenvalues by LAPACK": (rnp.linalg.eigh, lambda: matrix(1800)),
 }
 WAYS: dict[str, Callable[[Any], Any]] = {"eager": lambda f: f, "jit": lambda f: rune.jit(f, device="cpu")}
 # LAPACK's are called apart from both ways.

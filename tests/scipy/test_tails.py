@@ -112,11 +112,13 @@ def test_the_logarithm_of_a_probability_near_1_has_the_digits_of_its_complement(
     expected = [np.log1p(-getattr(scipys, tail)(points[q].astype("f8"), *SHARES[name])) for _, tail, q in sides]
 
     logs = [getattr(ours, log)(rnp.asarray(points[q]), *SHARES[name]) for log, _, q in sides]
+    compiled = [rune.jit(getattr(ours, log))(rnp.asarray(points[q]), *SHARES[name]) for log, _, q in sides]
 
     np.testing.assert_allclose(np.array(logs), np.array(expected), rtol=2e-5)
+    np.testing.assert_allclose(np.array(compiled), np.array(expected), rtol=2e-5)
 
 
-@pytest.mark.parametrize("name", ["expon", "halfnorm", "gumbel_l", "gumbel_r", "skewnorm", "gamma"])
+@pytest.mark.parametrize("name", ["expon", "halfnorm", "gumbel_l", "gumbel_r", "skewnorm", "gamma", "truncnorm"])
 def test_the_slope_of_the_logarithm_of_a_probability_near_1_is_the_density(name: str):
     scipys: Any = getattr(scipy.stats, name)
     x = scipys.isf([0.6, 0.3, 1e-2, 1e-5], *SHARES[name]).astype("f4")

@@ -117,7 +117,7 @@ class _Entered:
         try:
             backend.context.pop()
         except backend.driver.Error:
-            if backend.loss is None:
+            if backend.turns.loss is None:
                 raise
         if is_refusal:
             raise backend.failure(error) from error
@@ -169,9 +169,9 @@ class CudaBackend(Sharing, QueuedBackend):
     def check(self) -> None:
         """Errors: DeviceError in a forked child, and once the context is lost."""
         _loaded.check()
-        if self.loss is not None:
+        if self.turns.loss is not None:
             raise DeviceError(
-                f"{self.target.name}: cannot be used (its context was lost: {self.loss})",
+                f"{self.target.name}: cannot be used (its context was lost: {self.turns.loss})",
                 hint="arrays on it are gone; use another device, or start the process again",
             )
 
@@ -184,7 +184,7 @@ class CudaBackend(Sharing, QueuedBackend):
 
     def failure(self, error: Exception) -> DeviceError:
         """The error that users see for a driver's error."""
-        hint = "the context is lost, and all arrays on the device" if self.loss else None
+        hint = "the context is lost, and all arrays on the device" if self.turns.loss else None
         return DeviceError(f"{self.target.name}: cannot go on ({error})", hint=hint)
 
     def refuse(self, function: str, code: int) -> None:
@@ -301,7 +301,7 @@ class CudaBackend(Sharing, QueuedBackend):
 
     def marker(self) -> Callable[[], bool]:
         """A function that says whether all work enqueued until now has ended."""
-        if self.loss is not None:
+        if self.turns.loss is not None:
             return lambda: True
         with self.in_context:
             waiting = [self._event()]

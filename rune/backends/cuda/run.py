@@ -254,10 +254,20 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         if recording is None or replay is None:
             return None
         places = [(replay.bases + number, position) for number, position in enumerate(recording.places)]
-        marks, arena = self.backend.marks, (self.backend.arena, concrete.arena_bytes or 1)
-        begin, refuse = partial(self._begin_again, replay, marks), partial(self._refuse_again, replay)
+        marks = self.backend.marks
         return Repeat(
-            replay.calls, places, *arena, (), begin, replay.event, marks.pass_on, None, marks.is_done, refuse, recording
+            replay.calls,
+            places,
+            arena=self.backend.arena,
+            nbytes=concrete.arena_bytes or 1,
+            unchanged=(),
+            begin=partial(self._begin_again, replay, marks),
+            answer=replay.event,
+            end=marks.pass_on,
+            option=None,
+            has_ended=marks.is_done,
+            refuse=partial(self._refuse_again, replay),
+            owner=recording,
         )
 
     def _begin_again(self, replay: Replay, marks: Marks) -> None:

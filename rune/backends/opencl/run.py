@@ -213,17 +213,17 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         return Repeat(
             script.commands.calls,
             script.places,
-            self.backend.arena,
-            concrete.arena_bytes or 1,
-            # Arguments that kernels remember; another call of the plan then has all set again.
-            [(self.backend.frees.buffer_info()[0], self._frees.buffer_info()[0])],
-            None,
-            script.commands.event,
-            self._event,
-            False,
-            is_over,
-            partial(self._refused, concrete, script),
-            script,
+            arena=self.backend.arena,
+            nbytes=concrete.arena_bytes or 1,
+            # Kernels remember arguments: after a free, Python's way has all of them set again.
+            unchanged=[(self.backend.frees.buffer_info()[0], self._frees.buffer_info()[0])],
+            begin=None,
+            answer=script.commands.event,
+            end=self._event,
+            option=False,
+            has_ended=is_over,
+            refuse=partial(self._refused, concrete, script),
+            owner=script,
         )
 
     def _refused(self, concrete: Concrete, script: _Script, count: int, *buffers: DeviceBuffer) -> None:

@@ -14,34 +14,17 @@ from array import array
 
 from rune.errors import DeviceError
 
-
-class _Lineage:
-    """The number of forks between the first process and this one.
-
-    A count, not the process id: `os.getpid` is a system call, and ids come back.
-    """
-
-    __slots__ = ("word",)
-
-    def __init__(self) -> None:
-        self.word = array("q", [0])  # in memory of its own, where native code compares it
-
-    @property
-    def forks(self) -> int:
-        return self.word[0]
-
-    @forks.setter
-    def forks(self, number: int) -> None:
-        self.word[0] = number
-
-    def count(self) -> None:
-        self.word[0] += 1
+# The number of forks between the first process and this one; native code reads it, too. A count and
+# not the process id, because `os.getpid` is a system call, and ids come back.
+forks = array("q", [0])
 
 
-_lineage = _Lineage()
-forks: array[int] = _lineage.word
+def _count() -> None:
+    forks[0] += 1
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_lineage.count)
+    os.register_at_fork(after_in_child=_count)
 
 
 class Loaded:

@@ -1,11 +1,11 @@
-"""Cached calls of a device's plan as native code: what `QueuedExecutable` does in Python otherwise.
+"""Native code for cached calls of a device's plan, in place of `QueuedExecutable._call_again`.
 
     play = native_player(Repeat(calls, ...), ...)
-    play(x, y)        the buffers of the results; or whatever `otherwise(x, y)` returns
+    play(x, y)        the buffers of the results, or the answer of `otherwise(x, y)`
 
 A call of a small plan takes memory for its results, writes its numbers into a list of the driver's
-calls (call_list.py), plays the list, and notes how to learn of its end. In Python that was 45 to
-70 lines, which cost more than the driver. Here it is data that one native function walks:
+calls (call_list.py), plays the list, and records how to find out that it has ended. In Python that
+was 45 to 70 lines, which cost more than the driver. Here it is data that one native function walks:
 
     unchanged   pairs of words that are equal as long as the list is valid
     results     a stock of memory for each (stock.py), and the type and shape of its buffer
@@ -15,8 +15,8 @@ calls (call_list.py), plays the list, and notes how to learn of its end. In Pyth
 The function's code is in native_player_code.py.
 
 Where the list is not valid (a forked process, a running callback, memory that went back to the
-driver, a growing arena), native code has done nothing, and calls `otherwise`, which is Python's
-way. That is also the way where the interpreter is not a known one.
+driver, a growing arena), native code does nothing but call `otherwise`, the player in Python. An
+unknown interpreter has that player alone.
 
 Invariant: no signal handler runs within native code, only in the functions that it calls.
 """
@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, cast
 
+from rune import locks
 from rune.backends.cpu import host_abi
 from rune.backends.shared import call_list, native_player_code
 from rune.backends.shared.call_list import CallList
@@ -46,7 +47,7 @@ Play = Callable[..., tuple[DeviceBuffer, ...] | None]
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What is asked of the driver in each call, and how its end is told.
+    """What each call asks of the driver, and how its end is recognised.
 
     places:    words of the list, each with the position of memory among the blocks of arguments,
                results and, at -1, the arena
@@ -90,7 +91,9 @@ class Device(Protocol):
 def native_player(
     otherwise: Play, repeat: Repeat, device: Device, arguments: int, makers: Sequence[ResultMaker]
 ) -> Play:
-    """A builtin function that makes calls like `otherwise`; that itself, without native code."""
+    """A builtin function that answers as `otherwise` does; `otherwise` itself on an unknown
+    interpreter.
+    """
     code = native_player_code.compiled()
     if code is None:
         return otherwise
@@ -123,6 +126,7 @@ def _record(
 ) -> array[int]:
     """The words that native code walks."""
     turns, work, calls, hold = device.turns, device.work, repeat.calls, owners.hold
+    take, free = locks.ends(turns.lock)
     results = [hold(x) for s, type, shape in makers for x in (s, s.take, s.pool.again, type, shape)]
     # A forked child has another count of forks, and must not use the driver.
     pairs = [(forks.buffer_info()[0], owners.word(forks[0])), *repeat.unchanged]
@@ -142,8 +146,8 @@ def _record(
         "PAIRS": len(pairs),
         "PAIRS_AT": at([word for pair in pairs for word in pair]),
         "TURNS": hold(turns),
-        "ACQUIRE": hold(turns.lock.acquire),
-        "RELEASE": hold(turns.lock.release),
+        "TAKE": hold(take),
+        "FREE": hold(free),
         "ARENA": hold(repeat.arena),
         "ARENA_BYTES": repeat.nbytes,
         "ARENA_WORD": arena_word,

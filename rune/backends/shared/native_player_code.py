@@ -29,7 +29,7 @@ from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 
 HEAD = """
-    OTHERWISE ARGUMENTS RESULTS RESULTS_AT PAIRS PAIRS_AT TURNS ACQUIRE RELEASE ARENA ARENA_BYTES ARENA_WORD
+    OTHERWISE ARGUMENTS RESULTS RESULTS_AT PAIRS PAIRS_AT TURNS TAKE FREE ARENA ARENA_BYTES ARENA_WORD
     PLACES PLACES_AT BEGIN RUN STARTS COUNT REFUSE ANSWER END OPTION HAS_ENDED NOTED NOTE FOLLOW FOLLOW_MARKER
 """.split()
 _RESULT_WORDS = 5  # stock, its `take`, its pool's count, type, shape
@@ -151,7 +151,7 @@ def _attempt(process: Process, code: Code, words: Value, argv: Value, numbers: V
         return code.choose(count.equals(results), in_turn, lambda: _without_memory(process, code))
 
     def in_turn() -> Value:
-        answer = _call(process, code, process.word(code, words, "W_ACQUIRE", "ptr"))
+        answer = _call(process, code, process.word(code, words, "W_TAKE", "ptr"))
         return code.choose(is_null(answer), lambda: code.constant("i64", _FAILED), lambda: locked(answer))
 
     def locked(answer: Value) -> Value:
@@ -391,5 +391,5 @@ def _release(process: Process, code: Code, words: Value, outcome: Value) -> None
         )
 
     code.either(outcome.equals(_FAILED), follow)
-    _is_called(process, code, process.word(code, words, "W_RELEASE", "ptr"))
+    _is_called(process, code, process.word(code, words, "W_FREE", "ptr"))
     code.tell("void", process.object(code, "RESTORE_ERROR"), *(code.load("ptr", error) for error in errors))

@@ -108,15 +108,6 @@ class QueuedBackend(ABC):
     check: Callable[[], None]
 
     @property
-    def loss(self) -> str | None:
-        """The reason, once the device is lost: for `turns`, where native code looks for it."""
-        return self.turns.loss
-
-    @loss.setter
-    def loss(self, why: str | None) -> None:
-        self.turns.loss = why
-
-    @property
     def has_clock(self) -> bool:
         """Whether steps are timed by the device's own clock."""
         return True

@@ -57,7 +57,7 @@ class Work:
         self._most = KEPT  # the number of pending calls above which `follow` asks
         # Native code counts a call by `note`, and every KEPT of them one by `follow`.
         self.note: Callable[[Callable[[], bool]], None] = self._pending.append
-        self.noted = array("q", [0])  # how many have been, since `follow`
+        self.noted = array("q", [0])  # the calls of `note` since the last `follow`
 
     def follow(self, has_ended: Callable[[], bool]) -> None:
         """Count the call last enqueued; it has ended when the function returns True.

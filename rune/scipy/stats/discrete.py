@@ -17,7 +17,7 @@ from rune.array import Array
 from rune.control import while_loop
 from rune.records import dataclass
 from rune.scipy.special.arguments import rounded, undefined
-from rune.scipy.stats.family import Family, Function, known, log_share
+from rune.scipy.stats.family import Family, Function, known
 from rune.typing import ArrayLike
 
 
@@ -73,11 +73,11 @@ class Discrete(Family):
 
     def logcdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The logarithm of cdf."""
-        return self._log_share(self.cdf, self.sf, k, *args, **kwargs)
+        return self._log_share(self.cdf(k, *args, **kwargs), lambda: self.sf(k, *args, **kwargs))
 
     def logsf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The logarithm of sf."""
-        return self._log_share(self.sf, self.cdf, k, *args, **kwargs)
+        return self._log_share(self.sf(k, *args, **kwargs), lambda: self.cdf(k, *args, **kwargs))
 
     def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The smallest k with cdf(k) >= q; one below the support for q = 0, NaN outside [0, 1]."""
@@ -86,11 +86,6 @@ class Discrete(Family):
     def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The smallest k with sf(k) <= q; one below the support for q = 1, NaN outside [0, 1]."""
         return self._quantile("isf", q, args, kwargs)
-
-    def _log_share(self, share: Function, other: Function, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
-        both = self.lower is not None and self.upper is not None
-        value = share(k, *args, **kwargs)
-        return log_share(value, other(k, *args, **kwargs)) if both else rnp.log(value)
 
     def _quantile(self, quantity: str, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         operands, dtype = self._widened([q], args, kwargs)

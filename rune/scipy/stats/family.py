@@ -103,6 +103,8 @@ class Family(ABC):
     about: str
     shapes: tuple[str, ...]
     bounds: Function
+    lower: Function | None
+    upper: Function | None
     entropy_of: Function | None
     mean_of: Function | None
     variance_of: Function | None
@@ -120,6 +122,11 @@ class Family(ABC):
         """Operands and then the parameters, in the dtype to compute in; the dtype of the result."""
         values = arranged(self.name, (*self.shapes, *self.moves), args, kwargs)
         return widened(f"stats.{self.name}", [*operands, *values])
+
+    def _log_share(self, share: Array, complement: Callable[[], Array]) -> Array:
+        """The logarithm of a probability, by its complement if each has a formula of its own."""
+        both = self.lower is not None and self.upper is not None
+        return log_share(share, complement()) if both else rnp.log(share)
 
     @abstractmethod
     def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Any, Any, np.dtype]:
@@ -226,14 +233,14 @@ class Continuous(Family):
         """The logarithm of cdf."""
         p = self._placed(x, args, kwargs)
         log_lower = self.log_lower
-        value = log_lower(p.y, *p.shapes) if log_lower else self._log_share(self._lower(p), self._upper, p)
+        value = log_lower(p.y, *p.shapes) if log_lower else self._log_share(self._lower(p), lambda: self._upper(p))
         return self._finished(p, value, -rnp.inf, 0.0)
 
     def logsf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The logarithm of sf."""
         p = self._placed(x, args, kwargs)
         log_upper = self.log_upper
-        value = log_upper(p.y, *p.shapes) if log_upper else self._log_share(self._upper(p), self._lower, p)
+        value = log_upper(p.y, *p.shapes) if log_upper else self._log_share(self._upper(p), lambda: self._lower(p))
         return self._finished(p, value, 0.0, -rnp.inf)
 
     def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
@@ -276,10 +283,6 @@ class Continuous(Family):
         if self.upper is None:
             return 1.0 - self._lower(p)
         return self.upper(p.y, *p.shapes)
-
-    def _log_share(self, share: Array, other: Function, p: _Place) -> Array:
-        both = self.lower is not None and self.upper is not None
-        return log_share(share, other(p)) if both else rnp.log(share)
 
     def _inverse(self, quantity: str, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         (q, *shapes, loc, scale), dtype = self._widened([q], args, kwargs)

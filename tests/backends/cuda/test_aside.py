@@ -93,7 +93,7 @@ def test_a_copy_that_fails_halfway_is_waited_for(device: Any, fake: FakeCuda, mo
 
 def test_joining_a_lost_device_is_silent(device: Any):
     _, join = device.copy_in_aside(np.ones(6, np.float32))
-    device.loss = "a kernel has failed"
+    device.turns.loss = "a kernel has failed"
 
     with pytest.raises(DeviceError, match="its context was lost"):
         join()

@@ -23,7 +23,6 @@ from rune.backends import cuda
 from rune.backends.cuda import by_bindings, devices
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.backends.cuda.staging import SIZES
-from rune.backends.shared import forks
 from rune.backends.shared.timing import StepMeter
 from rune.errors import DeviceError
 from rune.lowering.kernel.text import parse
@@ -32,6 +31,7 @@ from tests.backends.cuda import fake as cuda_fake
 from tests.backends.cuda.fake import Code, FakeCuda, opened, plan_for
 from tests.backends.plans import plan_of, run
 from tests.lowering.kernel.examples import TEXTS
+from tests.support.child import as_a_child
 from tests.support.close import near, same
 from tests.support.lowering import f32, program_of
 from tests.support.sampling import IS_WHOLE
@@ -267,10 +267,8 @@ def test_a_single_refusal_of_the_driver_does_not_lose_the_context(device: Any, f
     same(np.ones(4, np.float32), device.copy_out(x, x.type))
 
 
-def test_a_forked_process_is_refused(device: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
-
-    with pytest.raises(DeviceError, match="cuda: cannot be used in a forked process"):
+def test_a_forked_process_is_refused(device: Any):
+    with as_a_child(), pytest.raises(DeviceError, match="cuda: cannot be used in a forked process"):
         device.synchronize()
 
 

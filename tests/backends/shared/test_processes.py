@@ -14,16 +14,16 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.backends.shared import forks
+from rune.backends.shared.forks import Loaded
 from rune.backends.shared.host_memory import resident_bytes
 from rune.errors import DeviceError
+from tests.support.child import as_a_child
 from tests.support.close import close
 from tests.support.eventually import eventually
 
@@ -104,20 +104,19 @@ def test_a_child_computes_on_the_host_as_its_parent_does(device: str):
     assert (end, parent) == ("child 0", "parent True")
 
 
-def test_a_driver_that_the_parent_never_loaded_is_free_to_the_child(monkeypatch: Any):
-    driver = forks.Loaded("opencl")
-    monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
+def test_a_driver_that_the_parent_never_loaded_is_free_to_the_child():
+    driver = Loaded("opencl")
 
+    with as_a_child():
+        driver.check()
+        driver.check()
+
+
+def test_a_driver_that_the_parent_loaded_is_refused_to_the_child_with_a_hint():
+    driver = Loaded("opencl")
     driver.check()
-    driver.check()
 
-
-def test_a_driver_that_the_parent_loaded_is_refused_to_the_child_with_a_hint(monkeypatch: Any):
-    driver = forks.Loaded("opencl")
-    driver.check()
-    monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
-
-    with pytest.raises(DeviceError, match="opencl: cannot be used in a forked process") as error:
+    with as_a_child(), pytest.raises(DeviceError, match="opencl: cannot be used in a forked process") as error:
         driver.check()
     assert "spawn" in (error.value.hint or "")
 
