@@ -88,14 +88,17 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Shapes: [*S] -> [*S]; to a dtype W times as narrow [*S, W], the low bits first, and from [*S, W]
             to one W times as wide.
     Types:  new_dtype, numeric.
-    Errors: ArgumentError if an argument is not an array; DtypeError for bools and an unknown dtype;
-            ShapeError for a last axis that is not the ratio of the widths.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype, and for
+            bools as anything but bools; ShapeError for a last axis that is not the ratio of the
+            widths.
 
     >>> from rune import lax
     >>> lax.bitcast_convert_type(1.0, "u16")
     Array([    0, 16256], u16[2], cpu:0)
     """
     x, new = value("bitcast_convert_type", operand), dtypes.as_dtype(new_dtype)
+    if type_of(x).dtype == new == dtypes.bool_:
+        return x
     old_bits, new_bits = bit_width(type_of(x).dtype), bit_width(new)
     if new_bits == old_bits:
         return ops.bitcast(x, dtype=new)

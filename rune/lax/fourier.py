@@ -15,18 +15,20 @@ from rune.ops.fourier import empty_transform
 from rune.typing import ArrayLike
 
 
-class FftType(enum.Enum):
+class FftType(enum.IntEnum):
     """The type of a transform: FFT, IFFT complex; RFFT real to complex; IRFFT complex to real.
+
+    Its values are those of XLA's enumeration, as in JAX.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.fft(rnp.ones(4), rune.lax.FftType.RFFT, (4,)).dtype
     dtype('complex64')
     """
 
-    FFT = "fft"
-    IFFT = "ifft"
-    RFFT = "rfft"
-    IRFFT = "irfft"
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
 
 
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
@@ -63,8 +65,8 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> A
 
 
 def _kind(fft_type: FftType | str) -> str:
-    name = fft_type.value if isinstance(fft_type, FftType) else str(fft_type).lower()
-    if name not in {t.value for t in FftType}:
-        kinds = ", ".join(t.name for t in FftType)
+    name = fft_type.name if isinstance(fft_type, FftType) else str(fft_type).upper()
+    if name not in FftType.__members__:
+        kinds = ", ".join(FftType.__members__)
         raise ArgumentError(f"fft: cannot use fft_type={fft_type!r} (one of {kinds})")
-    return name
+    return name.lower()

@@ -32,16 +32,17 @@ def view(x: Value, dtype: np.dtype) -> Any:
     """The bits of x read as `dtype`.
 
     Shapes: [*B, N] -> [*B, N width / new width].
-    Errors: DtypeError for int4, and for bool from other bits; ShapeError if there is no last axis,
-            or the widths do not divide it.
+    Types:  a bool is a byte 0 or 1, and any byte but 0 is read as True.
+    Errors: DtypeError for int4; ShapeError if there is no last axis, or the widths do not divide
+            it.
     """
     current = type_of(x).dtype
     if current == dtype:
         return x
-    if dtypes.bool_ in (current, dtype):
-        return _of_bool(x, dtype)
     if {current, dtype} & {dtypes.i4, dtypes.u4}:
         raise DtypeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)}")
+    if dtypes.bool_ in (current, dtype):
+        return _of_bool(x, dtype)
     is_complex = dtype in dtypes.COMPLEX or current in dtypes.COMPLEX
     if not is_complex and current.itemsize == dtype.itemsize:
         return a.bitcast(x, dtype=dtype)
@@ -60,10 +61,13 @@ def _require_axis(x: Value, dtype: np.dtype) -> None:
 
 
 def _of_bool(x: Value, dtype: np.dtype) -> Value:
-    """A bool is a byte 0 or 1; no other byte is valid."""
-    if type_of(x).dtype == dtypes.bool_ and dtype.itemsize == 1:
+    """A bool is a byte 0 or 1. Any byte but 0 is read as True, as by NumPy."""
+    if type_of(x).dtype.itemsize != dtype.itemsize:
+        _require_axis(x, dtype)
+    if type_of(x).dtype == dtypes.bool_:
         return view(a.cast(x, dtypes.u8), dtype)
-    raise DtypeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)}")
+    byte = view(x, dtypes.u8)
+    return a.ne(byte, constant(0, byte))
 
 
 def _complex(x: Value, dtype: np.dtype) -> Value:

@@ -26,7 +26,6 @@ ARRAYS: list[tuple[str, str]] = [
     ),
     ("two sizes left open", "x.reshape(-1, -1)"),
     ("bits of half a byte", "rnp.ones(4, 'uint8').view('int4')"),
-    ("floats as bools", "x.view('bool')"),
     ("a number without an axis to split", "x.sum().view('i2')"),
     ("a number without an axis to join", "rnp.asarray(1, 'i2').view('f4')"),
     ("a view in NumPy of a box", "rnp.mutable(x).__array__(copy=False)"),

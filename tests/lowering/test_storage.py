@@ -153,6 +153,22 @@ def both(text: str, **buffers: np.ndarray) -> None:
 EVERY = np.arange(256, dtype=np.uint8)
 
 
+@pytest.mark.parametrize("dtype", sorted(NARROW & dtypes.FLOATING, key=str), ids=str)
+def test_a_number_that_is_moved_keeps_every_bit(dtype: np.dtype):
+    count, short = 256**dtype.itemsize, dtypes.short(dtype)
+    numbers = np.arange(count, dtype=f"u{dtype.itemsize}")
+    text = f"""code k(x: read {short}[{count}], y: write {short}[{count}]) {{
+                 for i in {count} grid {{
+                   v: {short} = x[{count - 1} - i]
+                   store y[i] = v
+                 }} }}"""
+    copy = np.zeros_like(numbers)
+
+    interpret(legal(text), [numbers, copy], {})
+
+    np.testing.assert_array_equal(copy, numbers[::-1])
+
+
 def test_scratch_holds_narrow_numbers_as_bits():
     both(
         """code k(x: read f8_e4m3[256], y: write f8_e4m3[256]) {

@@ -174,7 +174,11 @@ class _Writer:
     def decoded(self, bits: Expr, dtype: np.dtype) -> Expr:
         """The value whose bits are in its container."""
         if dtype in FORMATS:
-            return decode(Cast(bits, dtypes.u32), FORMATS[dtype], self.bind)
+            word = self.bind(Cast(bits, dtypes.u32))
+            number = decode(word, FORMATS[dtype], self.bind)
+            # Moving a value keeps every bit, those of a NaN too.
+            self.known[number] = word
+            return number
         # In memory the upper half is 0; an i4 value needs its sign there.
         return self.wrapped(bits_of(bits, register(dtype)), dtype)
 
