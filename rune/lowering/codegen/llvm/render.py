@@ -24,6 +24,7 @@ from rune.lowering.codegen.llvm.ir.names import identifier
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.llvm.ir.types import require_supported
 from rune.lowering.codegen.llvm.tiles import tile_range
+from rune.lowering.codegen.llvm.tiny import tiny_vector
 from rune.lowering.codegen.llvm.values import Env
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernel.expr import Expr, Op
@@ -64,7 +65,11 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     lanes = layout(code, machine.vector_bytes)
     writer = Writer(scalef=machine.scalef, out_of_line=_used_often(parts), block="start")
     env, parameters = _parameters(writer, code)
-    _write(Body(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops), code, lanes)
+    body = Body(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops)
+    vector = tiny_vector(code) if machine.waits_for_denormals and lanes.transposition is None else None
+    if vector is not None:
+        body.scale_vector(vector, machine.vector_bytes)
+    _write(body, code, lanes)
     writer.do("ret void")
     text = writer.definition(f"void @{identifier(code.name)}({parameters})")
     units = lanes.division
