@@ -20,7 +20,14 @@ from collections.abc import Callable
 from functools import partial, reduce
 from operator import mul
 
-from rune.backends.cpu.gemm.mended import forget_denormals, mended_sums, mended_tile, put_sums, sums_of_lanes
+from rune.backends.cpu.gemm.mended import (
+    forget_denormals,
+    forget_panel,
+    mended_sums,
+    mended_tile,
+    put_sums,
+    sums_of_lanes,
+)
 from rune.backends.cpu.gemm.panels import pack_function
 from rune.backends.cpu.gemm.product import DEPTH, FEW
 from rune.backends.cpu.gemm.shape import ROWS, WATCHED_OPERATIONS, Shape
@@ -215,6 +222,7 @@ def tiles_function(shape: Shape) -> str:
             rows = writer.select(vectors.equals(count), shape.rows(count), rows)
         # For a single row a tile of several rows would compute that row over and over.
         piece = writer.select(alone & vectors.equals(shape.vectors), row, number)
+        notes = forget_panel(make) if shape.mends else start
 
         def tile(block: Value) -> None:
             i = block * rows
@@ -225,7 +233,7 @@ def tiles_function(shape: Shape) -> str:
                 make.call_piece(piece, *lhs, start, step, corner, ldc, depth, alive, tail, add)
 
             if shape.mends:
-                mended_tile(make, one, (at, rs, cs, start, step, corner, ldc, depth, alive), columns)
+                mended_tile(make, one, (at, rs, cs, start, step, corner, ldc, depth, alive), columns, notes)
             else:
                 one(at, rs, cs)
 

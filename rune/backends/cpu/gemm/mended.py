@@ -25,7 +25,10 @@ from rune.backends.cpu.gemm.tile import Maker, block_count, by_vectors, least, m
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 
 _READ = 2  # the flag for denormal operands in MXCSR
-GROUP = 4  # rows that are summed in f64 together
+GROUP = 8  # rows that are summed in f64 together
+# Elements from one of them to the next, as f64: no power of 2, so that a block of depth stays in the
+# first-level cache.
+WIDE_ROW = DEPTH + 16
 HINTED = 64  # tiles that look first after one that had special elements
 _MANTISSA = 23
 SOME, ALL = 1, 2  # what `mend` says of a tile: it has special elements among others, and no others
@@ -49,10 +52,13 @@ def is_denormal(x: Value) -> Value:
     return (size - 1).compare("ult", (1 << _MANTISSA) - 1).cast("sext", "i32")
 
 
-def mended_tile(make: Maker, tile: Callable[..., None], operands: tuple[Value, ...], columns: Value) -> None:
+def mended_tile(
+    make: Maker, tile: Callable[..., None], operands: tuple[Value, ...], width: Value, columns: Value
+) -> None:
     """A tile, and its special elements in f64.
 
-    tile: writes a tile of A with these strides. operands: those of OPERANDS
+    tile: writes a tile of A with these strides. operands: those of OPERANDS.
+    columns: what is noted of the panel of B
     """
     shape, writer, hint = make.shape, make.writer, _hint(make)
     a, rs, cs, *_, c, ldc, depth, height = operands
@@ -62,7 +68,7 @@ def mended_tile(make: Maker, tile: Callable[..., None], operands: tuple[Value, .
     def mend(first: bool) -> Value:
         function = writer.load("ptr", make.at(writer.at(shape.table), shape.pieces.index("mend"), "ptr"))
         flags = make.flag("add"), Value(writer, "i1", "true" if first else "false")
-        values = ", ".join(f"{v.type} {v.text}" for v in (*operands, columns, before, ordinary, *flags))
+        values = ", ".join(f"{v.type} {v.text}" for v in (*operands, width, before, ordinary, columns, *flags))
         return writer.effect("i64", f"call i64 {function.text}({values})")
 
     def look() -> Value:
@@ -77,10 +83,12 @@ def mended_tile(make: Maker, tile: Callable[..., None], operands: tuple[Value, .
 
     def compute() -> None:
         is_mixed = special.equals(SOME) & (depth <= DEPTH)
-        tile(*(writer.select(is_mixed, x, y) for x, y in ((ordinary, a), (make.number(DEPTH), rs), (make.number(1), cs))))
+        tile(
+            *(writer.select(is_mixed, x, y) for x, y in ((ordinary, a), (make.number(DEPTH), rs), (make.number(1), cs)))
+        )
         writer.either(met_denormals(writer) | is_mixed, after)
 
-    writer.either(make.flag("add"), partial(_save, make, c, ldc, height, columns, before))
+    writer.either(make.flag("add"), partial(_save, make, c, ldc, height, width, before))
     special = writer.where(writer.load("i64", hint) > 0, look)
     writer.either(special.compare("ne", ALL), compute)
 
@@ -90,12 +98,12 @@ def _hint(make: Maker) -> Value:
     return make.at(make.writer.at(make.shape.table), len(make.shape.pieces), "ptr")
 
 
-def _save(make: Maker, c: Value, ldc: Value, height: Value, columns: Value, before: Value) -> None:
+def _save(make: Maker, c: Value, ldc: Value, height: Value, width: Value, before: Value) -> None:
     """Copy a tile of C."""
 
     def row(r: Value) -> None:
         line, copy = make.at(c, r * ldc), make.at(before, r * make.shape.panel)
-        by_vectors(make, columns, lambda at, n: make.put(make.vector(make.at(line, at), n), make.at(copy, at)))
+        by_vectors(make, width, lambda at, n: make.put(make.vector(make.at(line, at), n), make.at(copy, at)))
 
     make.each(height, row)
 
@@ -107,25 +115,32 @@ def mend_function(shape: Shape) -> str:
     The result is 0, SOME or ALL.
     """
     make = maker(shape)
-    writer, integers = make.writer, f"<{shape.lanes} x i32>"
-    rows, columns = writer.allocate("i32", ROWS), writer.allocate(integers, shape.vectors)
-    some, every_row, every_column = (writer.allocate("i32") for _ in range(3))
-    for place, value in ((some, 0), (every_row, -1), (every_column, -1)):
+    writer = make.writer
+    rows, widened, (columns,) = writer.allocate("i32", ROWS), writer.allocate("i64"), make.pointers("columns")
+    some_row, every_row = writer.allocate("i32"), writer.allocate("i32")
+    is_known, some_column, every_column = _notes(make, columns)
+    for place, value in ((some_row, 0), (every_row, -1)):
         writer.store(writer.constant("i32", value), place)
     (height, width), first = make.sizes("height width"), make.flag("first")
     vectors = block_count(width, shape.lanes)
 
-    def note(flag: Value, every: Value) -> None:
-        writer.store(writer.load("i32", some) | flag, some)
-        writer.store(writer.load("i32", every) & flag, every)
+    def note(flag: Value) -> None:
+        writer.store(writer.load("i32", some_row) | flag, some_row)
+        writer.store(writer.load("i32", every_row) & flag, every_row)
 
-    make.each(height, partial(_look_at_row, make, rows, partial(note, every=every_row)))
-    make.each(vectors, partial(_look_at_columns, make, columns, some, every_column))
-    has_some = writer.load("i32", some).compare("ne", 0)
+    def look_at_panel() -> None:
+        for place, value in ((is_known, 1), (some_column, 0), (every_column, -1)):
+            writer.store(writer.constant("i32", value), place)
+        make.each(vectors, partial(_look_at_columns, make, columns, some_column, every_column))
+
+    make.each(height, partial(_look_at_row, make, rows, note))
+    writer.either(writer.load("i32", is_known).equals(0), look_at_panel)
+    has_some = (writer.load("i32", some_row) | writer.load("i32", some_column)).compare("ne", 0)
     has_all = (writer.load("i32", every_row) | writer.load("i32", every_column)).compare("ne", 0)
 
     def group(number: Value) -> None:
-        make.each(vectors, partial(_sums, make, rows, columns, number * GROUP))
+        writer.store(make.number(0), widened)
+        make.each(vectors, partial(_sums, make, rows, columns, widened, number * GROUP))
 
     def apart() -> None:
         (depth,) = make.sizes("depth")
@@ -138,7 +153,26 @@ def mend_function(shape: Shape) -> str:
     )
     result = writer.select(has_some, writer.select(has_all, make.number(ALL), SOME), 0)
     writer.do(f"ret i64 {result.text}")
-    return writer.definition(f"internal i64 @mend({OPERANDS}, i64 %width, ptr %before, ptr %ordinary, i1 %add, i1 %first)")
+    return writer.definition(
+        f"internal i64 @mend({OPERANDS}, i64 %width, ptr %before, ptr %ordinary, ptr %columns, i1 %add, i1 %first)"
+    )
+
+
+def _notes(make: Maker, columns: Value) -> list[Value]:
+    """Where it is noted of a panel of B whether it is known, and has some special columns, or only such.
+
+    columns: flags of the lanes of its vectors, which these notes follow
+    """
+    flags = make.shape.vectors * make.shape.lanes
+    return [make.at(columns, flags + n, "i32") for n in range(3)]
+
+
+def forget_panel(make: Maker) -> Value:
+    """Room for what is noted of a panel of B, of which nothing is known yet."""
+    flags = make.shape.vectors * make.shape.lanes
+    columns = make.writer.allocate("i32", flags + 3)
+    make.writer.store(make.writer.constant("i32", 0), _notes(make, columns)[0])
+    return columns
 
 
 def _copy_ordinary(make: Maker, rows: Value, r: Value) -> None:
@@ -200,7 +234,7 @@ def _look_at_columns(make: Maker, columns: Value, some: Value, every: Value, v: 
     writer.store(writer.load("i32", every) & all_lanes.invert(), every)
 
 
-def _sums(make: Maker, rows: Value, columns: Value, first: Value, v: Value) -> None:
+def _sums(make: Maker, rows: Value, columns: Value, widened: Value, first: Value, v: Value) -> None:
     """The special elements of GROUP rows and a vector of columns."""
     shape, writer, (height,) = make.shape, make.writer, make.sizes("height")
     lanes = writer.load(f"<{shape.lanes} x i32>", make.at(columns, v, f"<{shape.lanes} x i32>"))
@@ -211,30 +245,66 @@ def _sums(make: Maker, rows: Value, columns: Value, first: Value, v: Value) -> N
         some = some | flag.compare("ne", 0)
 
     def compute() -> None:
-        for r, (flag, total) in enumerate(zip(flags, _in_f64(make, numbers, v), strict=True)):
+        for r, (flag, total) in enumerate(zip(flags, _in_f64(make, numbers, widened, v), strict=True)):
             special = (lanes | writer.splat(flag, shape.lanes)).compare("ne", 0)
             writer.either(height > first + r, partial(_put, make, first + r, v, special, total))
 
     writer.either(some, compute)
 
 
-def _in_f64(make: Maker, numbers: list[Value], v: Value) -> list[Value]:
-    """The sums of products of rows of A and a vector of columns, rounded to f32."""
-    shape, writer, (a, b) = make.shape, make.writer, make.pointers("a b")
-    row_step, depth_step, b_step, depth = make.sizes("rs cs bs depth")
-    wide = f"<{shape.lanes} x double>"
-    lines, slots = [make.at(a, r * row_step) for r in numbers], [writer.allocate(wide) for _ in numbers]
+def _in_f64(make: Maker, numbers: list[Value], widened: Value, v: Value) -> list[Value]:
+    """The sums of products of rows of A and a vector of columns, rounded to f32.
+
+    widened: where it says whether the rows have been copied as f64
+    """
+    shape, writer, (b,) = make.shape, make.writer, make.pointers("b")
+    b_step, depth = make.sizes("bs depth")
+    wide, rows = f"<{shape.lanes} x double>", writer.allocate("double", len(numbers) * WIDE_ROW)
+    slots = [writer.allocate(wide) for _ in numbers]
     for slot in slots:
         writer.store(writer.constant(wide, 0.0), slot)
 
-    def step(p: Value) -> None:
-        y = make.vector(make.at(b, p * b_step + v * shape.lanes)).cast("fpext", "double")
-        for line, slot in zip(lines, slots, strict=True):
-            x = writer.splat(make.scalar(make.at(line, p * depth_step)).cast("fpext", "double"), shape.lanes)
-            writer.store(x.fma(y, writer.load(wide, slot)), slot)
+    def block(number: Value) -> None:
+        first = number * DEPTH
+        length = least(depth - first, DEPTH)
+        # Rows of one block stay as they are for all vectors of columns.
+        stale = writer.load("i64", widened).equals(0) | (depth > DEPTH)
+        writer.either(stale, partial(_widen, make, numbers, rows, widened, first, length))
 
-    make.each(depth, step)
+        def step(p: Value) -> None:
+            y = make.vector(make.at(b, (first + p) * b_step + v * shape.lanes)).cast("fpext", "double")
+            for r, slot in enumerate(slots):
+                x = writer.load("double", writer.item(rows, "double", p + r * WIDE_ROW))
+                writer.store(writer.splat(x, shape.lanes).fma(y, writer.load(wide, slot)), slot)
+
+        make.each(length, step)
+
+    make.each(block_count(depth, DEPTH), block)
     return [writer.load(wide, slot).cast("fptrunc", "float") for slot in slots]
+
+
+def _widen(make: Maker, numbers: list[Value], rows: Value, widened: Value, first: Value, length: Value) -> None:
+    """Copy a block of rows of A as f64."""
+    writer, (a,) = make.writer, make.pointers("a")
+    row_step, depth_step = make.sizes("rs cs")
+
+    def row(number: Value, copy: Value) -> None:
+        line = make.at(a, number * row_step + first * depth_step)
+
+        def several(at: Value, count: Value | None) -> None:
+            # A copy has room for whole vectors.
+            wide = make.vector(make.at(line, at), count).cast("fpext", "double")
+            writer.store(wide, writer.item(copy, "double", at), 8)
+
+        def one(p: Value) -> None:
+            wide = make.scalar(make.at(line, p * depth_step)).cast("fpext", "double")
+            writer.store(wide, writer.item(copy, "double", p))
+
+        writer.either(depth_step.equals(1), lambda: by_vectors(make, length, several), lambda: make.each(length, one))
+
+    writer.store(make.number(1), widened)
+    for r, number in enumerate(numbers):
+        row(number, writer.item(rows, "double", r * WIDE_ROW))
 
 
 def _put(make: Maker, r: Value, v: Value, special: Value, total: Value) -> None:
@@ -282,9 +352,7 @@ def put_sums(make: Maker, totals: list[Value], places: list[Value], exist: list[
         make.writer.either(exists, partial(make.writer.store, total, at))
 
 
-def mended_sums(
-    make: Maker, row: Value, lines: list[Value], k: Value, places: list[Value], exist: list[Value]
-) -> None:
+def mended_sums(make: Maker, row: Value, lines: list[Value], k: Value, places: list[Value], exist: list[Value]) -> None:
     """Store the sums of a row of A and lines of B; special ones are made in f64."""
     writer, hint = make.writer, _hint(make)
 
@@ -306,7 +374,9 @@ def mended_sums(
         writer.either(met_denormals(writer), mend)
 
     is_special = writer.where(writer.load("i64", hint) > 0, look)
-    writer.either(is_special, lambda: put_sums(make, sums_of_lanes(make, row, lines, k, "double"), places, exist), compute)
+    writer.either(
+        is_special, lambda: put_sums(make, sums_of_lanes(make, row, lines, k, "double"), places, exist), compute
+    )
 
 
 def _has_denormal(make: Maker, line: Value, k: Value) -> Value:

@@ -290,9 +290,7 @@ class _Special:
         writer.store(x.cast("fpext", "double").fma(y.cast("fpext", "double"), total), self._places[1])
 
     def _values(self) -> tuple[Value, Value]:
-        flags, total = (
-            place.writer.load(type, place) for type, place in zip(self._types, self._places, strict=True)
-        )
+        flags, total = (place.writer.load(type, place) for type, place in zip(self._types, self._places, strict=True))
         return flags, total
 
     @property
