@@ -6,8 +6,9 @@ tile. An element of C is special if its row of A or its column of B has a denorm
 p of a block of depth: it is the sum of these products in f64, which is rounded once. Converting
 denormal numbers takes no longer than others.
 
-A product that met special elements leaves a hint in the table of pieces: the next tiles look first,
-and where all elements are special no sum in f32 is made. The hint changes no bit.
+A product that met special elements leaves a hint in the table of pieces: the next tiles look first.
+Where all elements are special no sum in f32 is made, and where some are, special rows are zeros in
+it. The hint changes no bit.
 
 Invariant: an element depends on its row and its column alone, never on the tile around it.
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.2.3 and 11.5.2.2.
@@ -26,8 +27,8 @@ from rune.lowering.codegen.llvm.ir.text import Value, Writer
 
 _READ = 2  # the flag for denormal operands in MXCSR
 GROUP = 8  # rows that are summed in f64 together
-# Elements from one of them to the next, as f64: no power of 2, so that a block of depth stays in the
-# first-level cache.
+# Elements from one of these to the next, as f64: no power of 2, with which rows would compete for
+# the same cache sets.
 WIDE_ROW = DEPTH + 16
 HINTED = 64  # tiles that look first after one that had special elements
 _MANTISSA = 23
@@ -111,7 +112,7 @@ def _save(make: Maker, c: Value, ldc: Value, height: Value, width: Value, before
 def mend_function(shape: Shape) -> str:
     """Write the special elements of a tile to C; with %first only if there are no others.
 
-    If there are others, with %first, its ordinary rows of A go to %ordinary, with zeros between them.
+    If there are others, with %first, its ordinary rows of A go to %ordinary, with zeros between.
     The result is 0, SOME or ALL.
     """
     make = maker(shape)
@@ -159,7 +160,7 @@ def mend_function(shape: Shape) -> str:
 
 
 def _notes(make: Maker, columns: Value) -> list[Value]:
-    """Where it is noted of a panel of B whether it is known, and has some special columns, or only such.
+    """Where it is noted whether a panel of B is known, has special columns, and has no others.
 
     columns: flags of the lanes of its vectors, which these notes follow
     """
@@ -199,8 +200,8 @@ def _look_at_row(make: Maker, rows: Value, note: Callable[[Value], None], r: Val
     line, flag = make.at(a, r * step), make.at(rows, r, "i32")
 
     def one(p: Value) -> None:
-        found = is_denormal(make.scalar(make.at(line, p * depth_step)))
-        writer.store(writer.load("i32", flag) | found, flag)
+        denormal = is_denormal(make.scalar(make.at(line, p * depth_step)))
+        writer.store(writer.load("i32", flag) | denormal, flag)
 
     def neighbours() -> None:
         writer.store(_has_denormal(make, line, depth).cast("sext", "i32"), flag)
@@ -227,9 +228,9 @@ def _look_at_columns(make: Maker, columns: Value, some: Value, every: Value, v: 
     make.each(depth, row)
     # Lanes beyond the last column hold anything.
     lanes = make.mask(least(width - v * shape.lanes, shape.lanes))
-    found = writer.load(type, flags).compare("ne", 0) & lanes
-    writer.store(found.cast("sext", "i32"), flags)
-    any_lane, all_lanes = (writer.any_lane(x).cast("sext", "i32") for x in (found, found.invert() & lanes))
+    denormal = writer.load(type, flags).compare("ne", 0) & lanes
+    writer.store(denormal.cast("sext", "i32"), flags)
+    any_lane, all_lanes = (writer.any_lane(x).cast("sext", "i32") for x in (denormal, denormal.invert() & lanes))
     writer.store(writer.load("i32", some) | any_lane, some)
     writer.store(writer.load("i32", every) & all_lanes.invert(), every)
 
@@ -357,9 +358,9 @@ def mended_sums(make: Maker, row: Value, lines: list[Value], k: Value, places: l
     writer, hint = make.writer, _hint(make)
 
     def look() -> Value:
-        found = _has_denormal(make, row, k)
-        writer.store(writer.select(found, HINTED, writer.load("i64", hint) - 1), hint)
-        return found
+        denormal = _has_denormal(make, row, k)
+        writer.store(writer.select(denormal, HINTED, writer.load("i64", hint) - 1), hint)
+        return denormal
 
     def mend() -> None:
         of_row = _has_denormal(make, row, k)
@@ -386,8 +387,8 @@ def _has_denormal(make: Maker, line: Value, k: Value) -> Value:
     writer.store(writer.constant(type, 0), flags)
 
     def look(at: Value, count: Value | None) -> None:
-        found = is_denormal(make.vector(make.at(line, at), count))
-        writer.store(writer.load(type, flags) | found, flags)
+        denormal = is_denormal(make.vector(make.at(line, at), count))
+        writer.store(writer.load(type, flags) | denormal, flags)
 
     by_vectors(make, k, look)
     return writer.any_lane(writer.load(type, flags).compare("ne", 0))

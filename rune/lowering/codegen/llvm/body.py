@@ -18,7 +18,6 @@ from rune.lowering.codegen.llvm.ir.memory import Alive, Memory, Slot, slot
 from rune.lowering.codegen.llvm.ir.names import lanes_of
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.codegen.llvm.ir.types import constant, memory_type, to_memory
-from rune.lowering.codegen.llvm.tiny import TinyVector, lower_sum, scaled
 from rune.lowering.codegen.llvm.values import Env, Lanes, Values
 from rune.lowering.codegen.walk import StatementWalk
 from rune.lowering.kernel.expr import Expr
@@ -46,20 +45,11 @@ class Body(StatementWalk, Values):
 
     lanes: int
     lane_loops: frozenset[int]
-    vector: TinyVector | None = None
-    tiny: Value | None = None  # whether that vector is scaled
     scratch_bytes: int = 0
 
     @property
     def language(self) -> str:
         return "llvm"
-
-    def scale_vector(self, vector: TinyVector, vector_bytes: int) -> None:
-        """Read a scaled copy of a vector from here on, if all of it is tiny."""
-        memory = self.env.memory[vector.param.name]
-        self.tiny, copy = scaled(self.writer, vector, memory, vector_bytes)
-        self.vector = vector
-        self.env = replace(self.env, memory={**self.env.memory, vector.param.name: copy})
 
     # --- statements --------------------------------------------------------------------------
 
@@ -157,8 +147,6 @@ class Body(StatementWalk, Values):
     def loop(self, loop: For) -> None:
         """A loop over its whole extent."""
         self.span(loop, self.writer.constant("i64", 0), self.index(loop.extent))
-        if self.vector is not None and self.tiny is not None and self.vector.loop == id(loop):
-            lower_sum(self.writer, self.tiny, self.env.slots[self.vector.total])
 
     def span(self, loop: For, begin: Value, end: Value) -> None:
         """A loop over begin..end, in lanes if it is one of `lane_loops`."""
