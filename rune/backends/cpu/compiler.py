@@ -61,8 +61,10 @@ def machine() -> Machine:
     # AVX512F alone masks elements of 32 and 64 bits; elements of 8 and 16 bits need BW.
     wide = all(available.get(f) for f in ("avx512f", "avx512bw", "avx512vl", "avx512dq"))
     if wide:
-        return Machine(64, has_cheap_masks=True, scalef=frozenset({"<16 x float>", "<8 x double>"}))
-    return Machine(32 if available.get("avx2") else 16, has_cheap_masks=False)
+        scalef = frozenset({"<16 x float>", "<8 x double>"})
+        return Machine(64, has_cheap_masks=True, scalef=scalef, waits_for_denormals=True)
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return Machine(32 if available.get("avx2") else 16, has_cheap_masks=False, waits_for_denormals=is_x86)
 
 
 def has_half() -> bool:

@@ -16,3 +16,4 @@ class Machine:
     vector_bytes: int
     has_cheap_masks: bool  # masked loads and stores of any element cost no more than plain ones
     scalef: frozenset[str] = frozenset()  # vector types that one instruction scales by 2ⁿ
+    waits_for_denormals: bool = False  # operations on denormal numbers take a hundred times as long

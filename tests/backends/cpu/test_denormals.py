@@ -183,3 +183,66 @@ def test_a_flushing_program_takes_denormal_exponentials_for_zero(name: str):
         actual = np.asarray(rune.jit(getattr(rnp, name))(x))
 
     np.testing.assert_array_equal(actual, np.array([0.0, 1.0] * 17, np.float32))
+
+
+POINTS = [64, 65, 127, 257]  # of products with a vector in generated code, at and past whole vectors
+EXPONENTS = {"float32": (-100, -126, -131, -145), "float64": (-900, -1022, -1030, -1070)}
+
+
+def recurrent_step(w, v):
+    """A product with a vector in one kernel, along rows of the matrix and down its columns."""
+    return w @ v, v @ w
+
+
+def a_matrix_and_a_vector(n: int, dtype: str):
+    rng = np.random.default_rng(n)
+    return rng.standard_normal((n, n)).astype(dtype), rng.standard_normal(n).astype(dtype)
+
+
+@pytest.mark.parametrize("n", POINTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_product_with_a_tiny_vector_is_exact_to_the_last_place(dtype: str, n: int):
+    w, v = a_matrix_and_a_vector(n, dtype)
+    info = np.finfo(dtype)
+    f = rune.jit(recurrent_step)
+    for exponent in EXPONENTS[dtype]:
+        # f64 scales its own oracle, whose products of normal numbers it then rounds once.
+        tiny = np.ldexp(v, exponent)
+        wide = np.ldexp(tiny.astype(np.float64), -exponent)
+        for result, exact in zip(f(w, tiny), (w @ wide, wide @ w), strict=True):
+            sums = np.abs(w).astype(np.float64).T @ np.abs(wide), np.abs(w).astype(np.float64) @ np.abs(wide)
+            bound = n * info.eps * np.maximum(*sums) + 0.51 * np.ldexp(1.0, info.minexp - info.nmant - exponent)
+            assert (np.abs(np.ldexp(np.asarray(result, np.float64), -exponent) - exact) <= bound).all(), exponent
+
+
+@pytest.mark.parametrize("n", POINTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_small_vector_has_the_bits_of_a_larger_one_times_a_power_of_two(dtype: str, n: int):
+    w, v = a_matrix_and_a_vector(n, dtype)
+    f = rune.jit(recurrent_step)
+    shift = -(np.finfo(dtype).maxexp * 3 // 4 + 7)  # tiny, with room for every rounding
+    for small, large in zip(f(w, np.ldexp(v, shift)), f(w, v), strict=True):
+        np.testing.assert_array_equal(small, np.ldexp(np.asarray(large), shift))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_infinities_and_nan_meet_a_tiny_vector_as_any_other(dtype: str):
+    w, v = a_matrix_and_a_vector(65, dtype)
+    v = np.ldexp(v, np.finfo(dtype).minexp - 3)
+    v[3] = 0
+    w[:5] = np.array([np.inf, -np.inf, np.nan, 1, np.finfo(dtype).max])[:, None]
+    w[3, ::2] = np.inf
+    with np.errstate(all="ignore"):
+        expected = w @ v, v @ w
+    for result, exact in zip(rune.jit(recurrent_step)(w, v), expected, strict=True):
+        result = np.asarray(result)
+        np.testing.assert_array_equal(np.isnan(result), np.isnan(exact))
+        np.testing.assert_array_equal(result[np.isinf(exact)], exact[np.isinf(exact)])
+        assert not np.isinf(result[np.isfinite(exact)]).any()
+
+
+def test_a_vector_with_a_nan_is_not_tiny():
+    w, v = a_matrix_and_a_vector(65, "float32")
+    v = np.full_like(v, TINY)
+    v[7] = np.nan
+    assert np.isnan(np.asarray(rune.jit(lambda w, v: w @ v)(w, v))).all()

@@ -16,14 +16,22 @@ Source: the blocking is Goto & van de Geijn 2008, ACM TOMS 34(3).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial, reduce
 from operator import mul
 
+from rune.backends.cpu.gemm.mended import (
+    forget_denormals,
+    forget_panel,
+    mended_sums,
+    mended_tile,
+    put_sums,
+    sums_of_lanes,
+)
 from rune.backends.cpu.gemm.panels import pack_function
 from rune.backends.cpu.gemm.product import DEPTH, FEW
 from rune.backends.cpu.gemm.shape import ROWS, WATCHED_OPERATIONS, Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, each_panel, least, maker, sum_of_lanes, widest
+from rune.backends.cpu.gemm.tile import Maker, block_count, each_panel, least, maker, widest
 from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -97,33 +105,23 @@ def rows_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     n, i0, i1, j0, j1, k, ars, bcs = make.sizes("n i0 i1 j0 j1 k ars bcs")
-    steps = k.binary("udiv", shape.lanes)
-    remainder = k - steps * shape.lanes
 
     def several(i: Value, block: Value) -> None:
         j = j0 + block * FEW
-        row = make.at(a, i * ars)
         # Columns beyond the last repeat it, so that reads stay within B; their sums are not stored.
         lines = [make.at(b, least(j1 - 1, j + r) * bcs) for r in range(FEW)]
-        slots = make.zero_slots(len(lines))
-
-        def step(number: Value, count: Value | None) -> None:
-            p = number * shape.lanes
-            x = make.vector(make.at(row, p), count)
-            for line, slot in zip(lines, slots, strict=True):
-                y = make.vector(make.at(line, p), count)
-                writer.store(x.fma(y, writer.load(shape.vector, slot)), slot)
-
-        make.each(steps, lambda number: step(number, None))
-        writer.either(remainder > 0, lambda: step(steps, remainder))
-        for r, slot in enumerate(slots):
-            total = sum_of_lanes(writer.load(shape.vector, slot))
-            at = make.at(c, i * n + j + r)
-            writer.either(j1 > j + r, functools.partial(writer.store, total, at))
+        row, places = make.at(a, i * ars), [make.at(c, i * n + j + r) for r in range(FEW)]
+        exist = [j1 > j + r for r in range(FEW)]
+        if shape.mends:
+            mended_sums(make, row, lines, k, places, exist)
+        else:
+            put_sums(make, sums_of_lanes(make, row, lines, k), places, exist)
 
     def row(i: Value) -> None:
-        make.each(block_count(j1 - j0, FEW), functools.partial(several, i))
+        make.each(block_count(j1 - j0, FEW), partial(several, i))
 
+    if shape.mends:
+        forget_denormals(writer)
     writer.count_up(i0, i1, 1, row)
     return make.text(f"rows({_STRIPE})")
 
@@ -197,7 +195,7 @@ def groups_function(shape: Shape) -> str:
 
         # Packing a transposed A pays only if each of its rows is used for several panels.
         as_it_is = acs.equals(1) | (wide <= FEW_PANELS * shape.panel)
-        plain = functools.partial(make.call_piece, "tiles", start, ars, acs, *right)
+        plain = partial(make.call_piece, "tiles", start, ars, acs, *right)
         writer.either(as_it_is, plain, packed_rows)
 
     make.each(block_count(i1 - i0, HEIGHT), group)
@@ -224,15 +222,25 @@ def tiles_function(shape: Shape) -> str:
             rows = writer.select(vectors.equals(count), shape.rows(count), rows)
         # For a single row a tile of several rows would compute that row over and over.
         piece = writer.select(alone & vectors.equals(shape.vectors), row, number)
+        notes = forget_panel(make) if shape.mends else start
 
         def tile(block: Value) -> None:
             i = block * rows
             at, corner = make.at(a, i * rs), make.at(c, i * ldc + first)
             alive, add = least(height - i, rows), make.flag("add")
-            make.call_piece(piece, at, rs, cs, start, step, corner, ldc, depth, alive, tail, add)
+
+            def one(*lhs: Value) -> None:
+                make.call_piece(piece, *lhs, start, step, corner, ldc, depth, alive, tail, add)
+
+            if shape.mends:
+                mended_tile(make, one, (at, rs, cs, start, step, corner, ldc, depth, alive), columns, notes)
+            else:
+                one(at, rs, cs)
 
         make.each(block_count(height, rows), tile)
 
+    if shape.mends:
+        forget_denormals(writer)
     each_panel(make, wide, panel)
     return make.text(
         "tiles(ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %bs, ptr %c, i64 %ldc, "
@@ -260,7 +268,7 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
 
 def task_words(make: Maker, count: int, sizes: tuple[Value, ...]) -> Value:
     """Words of a product of these sizes, with %watch if it takes long enough to be interrupted."""
-    operations, (watch,) = functools.reduce(mul, sizes), make.pointers("watch")
+    operations, (watch,) = reduce(mul, sizes), make.pointers("watch")
     null = Value(make.writer, "ptr", "null")
     return make.words(count, make.writer.select(operations >= WATCHED_OPERATIONS, watch, null))
 
@@ -289,7 +297,7 @@ def spread(
     other, if the blocks divide evenly.
     """
     writer, (batch, m, n, k) = make.writer, sizes
-    alone = functools.partial(make.call, stripes, words, make.number(0), total)
+    alone = partial(make.call, stripes, words, make.number(0), total)
 
     def split() -> None:
         share = block_count(total, cores)

@@ -114,7 +114,7 @@ class Library:
 
 def new_library(shape: Shape, cores: int, parallel: int, effort: int = conventions.EFFORT) -> Library:
     """An empty library."""
-    table = (ctypes.c_void_p * len(shape.pieces))()
+    table = (ctypes.c_void_p * (len(shape.pieces) + 1))()  # the last is the hint of mended.py
     return Library(replace(shape, table=ctypes.addressof(table)), cores, parallel, effort, table)
 
 

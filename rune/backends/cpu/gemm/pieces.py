@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from rune.backends.cpu import conventions
 from rune.backends.cpu.gemm import blocks
+from rune.backends.cpu.gemm.mended import mend_function
 from rune.backends.cpu.gemm.panels import (
     copy_function,
     pack_rows_function,
@@ -41,7 +42,7 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
         return {"rows"}
     assert n is not None
     counts = vector_counts(shape, cores, m, n)
-    pieces = {"tiles", *(f"tile{v}" for v in counts)} | ({"rows"} if few else set())
+    pieces = {*tiles_of(shape), *(f"tile{v}" for v in counts)} | ({"rows"} if few else set())
     if tb and n > 1 and k != 1:
         pieces |= {"transposed", "square"}
     if not tb or n == 1 or k is None or k == 1:  # where k is 1 rows are as good as columns
@@ -49,6 +50,11 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     if ta and m != 1 and n > blocks.FEW_PANELS * shape.panel:
         pieces |= {"pack_rows", "square"}
     return pieces | rows_alone(shape, counts, m)
+
+
+def tiles_of(shape: Shape) -> set[str]:
+    """The pieces that direct tiles."""
+    return {"tiles", "mend"} if shape.mends else {"tiles"}
 
 
 def rows_alone(shape: Shape, counts: Container[int], m: int | None) -> set[str]:
@@ -97,7 +103,12 @@ def widest_of(shape: Shape, height: int) -> int:
 def declarations(shape: Shape) -> str:
     """Declarations of LLVM's functions that products use."""
     vector, name = shape.vector, suffix(shape.vector)
-    mask = f"<{shape.lanes} x i1>"
+    mask, wide = f"<{shape.lanes} x i1>", f"<{shape.lanes} x double>"
+    mended = [
+        f"declare {wide} @llvm.fma.v{shape.lanes}f64({wide}, {wide}, {wide})",
+        "declare void @llvm.x86.sse.stmxcsr(ptr)",
+        "declare void @llvm.x86.sse.ldmxcsr(ptr)",
+    ]
     return "\n".join(
         [
             f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})",
@@ -107,6 +118,9 @@ def declarations(shape: Shape) -> str:
             "declare i64 @llvm.smin.i64(i64, i64)",
             "declare i64 @llvm.smax.i64(i64, i64)",
             "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+            f"declare i1 @llvm.vector.reduce.or.v{shape.lanes}i1({mask})",
+            *(mended if shape.mends else ()),
         ]
     )
 
@@ -142,4 +156,5 @@ _FUNCTIONS = {
     "transposed": transposed_function,
     "pack_rows": pack_rows_function,
     "tiles": blocks.tiles_function,
+    "mend": mend_function,
 }

@@ -29,7 +29,8 @@ class Shape:
     vectors: int  # the most in one panel of B
     width: int  # columns of a packed block, a multiple of a panel's
     masked: bool
-    table: int = 0  # address of the addresses of all pieces, in the order of `pieces`
+    mends: bool = False  # whether sums that meet denormal numbers are made in f64 (mended.py)
+    table: int = 0  # address of the addresses of all pieces, in the order of `pieces`, and of a hint
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ class Shape:
         # Tiles come first: the number of a tile is its vectors less one (blocks.tiles_function).
         families = [f"{x}{v}" for x in ("tile", "copy", "walk") for v in range(1, self.vectors + 1)]
         narrow = [f"narrow{n}" for n in range(1, most_columns(self.lanes) + 1)]
-        return (*families, *narrow, *PIECES, *VIEWS)
+        return (*families, *narrow, *PIECES, *VIEWS, *(("mend",) if self.mends else ()))
 
     @property
     def vector(self) -> str:
@@ -75,4 +76,5 @@ def shape_for(machine: Machine, scalar: str) -> Shape:
     sums, vectors = {64: (24, 4), 32: (12, 3), 16: (24, 3)}[machine.vector_bytes]
     panel = vectors * lanes
     width = (BLOCK_BYTES // BYTES[scalar]) // panel * panel
-    return Shape(scalar, lanes, sums, vectors, width, machine.has_cheap_masks)
+    mends = machine.waits_for_denormals and scalar == "float"
+    return Shape(scalar, lanes, sums, vectors, width, machine.has_cheap_masks, mends)

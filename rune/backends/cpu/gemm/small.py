@@ -5,7 +5,8 @@ small product runs in a simple loop. So a draft computes it element by element, 
 as a vector has lanes.
 
 Invariant: the bits are those of blocks.py, exchanged.py and strided.py: each element is one chain
-of fused multiply-adds over p, or, of a few rows, the sum of the lanes of one.
+of fused multiply-adds over p, or, of a few rows, the sum of the lanes of one; special elements
+(mended.py) are such a chain in f64.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from functools import partial
 from itertools import accumulate
 from operator import mul
 
+from rune.backends.cpu.gemm.exchanged import is_exchanged
+from rune.backends.cpu.gemm.mended import forget_denormals, is_denormal, met_denormals
 from rune.backends.cpu.gemm.product import DEPTH, ROLES, Digits, is_narrow, is_of_few_rows
 from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.gemm.tile import Maker, maker, sum_of_lanes
@@ -24,7 +27,7 @@ from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernelize.walks import SIZES, digits_of
 from rune.lowering.plan import Call
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 MOST_COST = 1e6  # estimated instructions of a product, a third of a millisecond
 _ROUND_COST = 12.0  # of one step of p for one vector; LLVM keeps nothing in registers
@@ -57,6 +60,7 @@ class Small:
     inner: Axes
     sums_lanes: bool
     is_transposed: bool  # whether B takes the place of A, and A that of B
+    mends: bool  # whether elements that meet denormal numbers are summed in f64
 
     @property
     def cost(self) -> float:
@@ -73,6 +77,8 @@ class Small:
         make = maker(self.shape)
         a, b, c = make.pointers("a b c")
         slot = make.writer.allocate(self.shape.vector)
+        if self.mends:
+            forget_denormals(make.writer)
         element = partial(_sum_of_lanes if self.sums_lanes else _vectors, make, self, slot)
         _nest(make, self.outer, (b, a, c) if self.is_transposed else (a, b, c), element)
         make.writer.do("ret void")
@@ -98,7 +104,9 @@ def small_of(step: Call, machine: Machine) -> Small | None:
     inner = _common(walks["a_inner"], walks["b_inner"], ((k, 0),))
     if not (batches and rows and columns and inner):
         return None
-    small = _loops_of(shape, batches, rows, columns, inner, step)
+    # Tiles that walk are not mended.
+    mends = shape.mends and not (step.routine != "dot" and is_exchanged(shape, m, n, k))
+    small = replace(_loops_of(shape, batches, rows, columns, inner, step), mends=mends)
     return small if small.cost <= MOST_COST else None
 
 
@@ -151,8 +159,8 @@ def _loops_of(shape: Shape, batch: Axes, rows: Axes, columns: Axes, inner: Axes,
         batch, rows, columns, inner = (tuple(map(_transposed, axes)) for axes in (batch, columns, rows, inner))
     # The general product sums lanes in this case, and a draft must give the same bits.
     if step.routine == "dot" and is_of_few_rows(m, n, trans_a, trans_b):
-        return Small(shape, (*columns, *rows, *batch), inner[0], (), True, is_transposed)
-    return Small(shape, (*columns[1:], *rows, *batch), columns[0], inner, False, is_transposed)
+        return Small(shape, (*columns, *rows, *batch), inner[0], (), True, is_transposed, False)
+    return Small(shape, (*columns[1:], *rows, *batch), columns[0], inner, False, is_transposed, False)
 
 
 def _transposed(axis: Axis) -> Axis:
@@ -208,7 +216,21 @@ def _vectors(make: Maker, small: Small, slot: Value, places: Places) -> None:
         writer.store(writer.constant(shape.vector, 0.0), slot)
         _nest(make, small.inner, places, step)
         total = writer.load(shape.vector, slot)
-        make.put(total, places[2], None if count == shape.lanes else make.number(count))
+        known = None if count == shape.lanes else make.number(count)
+        make.put(total, places[2], known)
+        if small.mends:
+            writer.either(met_denormals(writer), partial(mend, places, count, known, total))
+
+    def mend(places: Places, count: int, known: Value | None, total: Value) -> None:
+        special = _Special(make, shape.lanes)
+
+        def step(places: Places) -> None:
+            x = writer.splat(make.scalar(places[0]), shape.lanes)
+            special.add(x, _lanes_from(make, places[1], small.lanes.steps[1], count))
+
+        _nest(make, small.inner, places, step)
+        make.put(writer.select(special.flags, special.total.cast("fptrunc", "float"), total), places[2], known)
+        forget_denormals(writer)
 
     _each_vector(make, small.lanes, places, vector)
 
@@ -237,6 +259,46 @@ def _sum_of_lanes(make: Maker, small: Small, slot: Value, places: Places) -> Non
         x, y = (_lanes_from(make, place, 1, count) for place in places[:2])
         writer.store(x.fma(y, writer.load(shape.vector, slot)), slot)
 
+    def mend() -> None:
+        special = _Special(make, shape.lanes)
+        _each_vector(make, small.lanes, places, lambda p, n: special.add(*(_lanes_from(make, x, 1, n) for x in p[:2])))
+        total = sum_of_lanes(special.total).cast("fptrunc", "float")
+        writer.either(writer.any_lane(special.flags), lambda: writer.store(total, places[2]))
+        forget_denormals(writer)
+
     writer.store(writer.constant(shape.vector, 0.0), slot)
     _each_vector(make, small.lanes, places, step)
     writer.store(sum_of_lanes(writer.load(shape.vector, slot)), places[2])
+    if small.mends:
+        writer.either(met_denormals(writer), mend)
+
+
+class _Special:
+    """The lanes that meet denormal numbers, and the sums of their products in f64."""
+
+    def __init__(self, make: Maker, lanes: int) -> None:
+        writer = make.writer
+        self._types = f"<{lanes} x i32>", f"<{lanes} x double>"
+        self._places = [writer.allocate(type) for type in self._types]
+        for type, place in zip(self._types, self._places, strict=True):
+            writer.store(writer.constant(type, 0), place)
+
+    def add(self, x: Value, y: Value) -> None:
+        """Add products of lanes."""
+        (flags, total), writer = self._values(), x.writer
+        writer.store(flags | is_denormal(x) | is_denormal(y), self._places[0])
+        writer.store(x.cast("fpext", "double").fma(y.cast("fpext", "double"), total), self._places[1])
+
+    def _values(self) -> tuple[Value, Value]:
+        flags, total = (place.writer.load(type, place) for type, place in zip(self._types, self._places, strict=True))
+        return flags, total
+
+    @property
+    def flags(self) -> Value:
+        """An i1 for each lane."""
+        return self._values()[0].compare("ne", 0)
+
+    @property
+    def total(self) -> Value:
+        """The sums so far."""
+        return self._values()[1]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from rune.backends.cpu.gemm import exchanged, narrow, packing, pieces
 from rune.backends.cpu.gemm.blocks import HEIGHT, each_entry, split_of, spread, task_words
 from rune.backends.cpu.gemm.packing import STRIPE, parameters_of_stripe, roles_of_stripe, sides_of_entry
-from rune.backends.cpu.gemm.pieces import rows_alone, vector_counts
+from rune.backends.cpu.gemm.pieces import rows_alone, tiles_of, vector_counts
 from rune.backends.cpu.gemm.product import DEPTH, Digits, Product
 from rune.backends.cpu.gemm.shape import PACKS, ROWS, Shape, is_of_views
 from rune.backends.cpu.gemm.tile import block_count, least, maker, widest
@@ -150,7 +150,7 @@ def _of_others(shape: Shape, cores: int, product: Product) -> set[str]:
     packs = _packs(walks["b_inner"], walks["b_columns"]) if walks else {*PACKS, "square"}
     is_plain = walks and _is_plain(walks["a_rows"], walks["a_inner"])
     left_packs = set[str]() if is_plain else {"pack_left"}
-    tiles = {"tiles", *(f"tile{v}" for v in counts)} | rows_alone(shape, counts, m)
+    tiles = {*tiles_of(shape), *(f"tile{v}" for v in counts)} | rows_alone(shape, counts, m)
     return {"view_block", "pack_right", *packs, *left_packs} | tiles
 
 

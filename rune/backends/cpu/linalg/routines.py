@@ -32,10 +32,8 @@ def declarations(shape: Shape) -> str:
             f"declare {scalar} @llvm.copysign.{one}({scalar}, {scalar})",
             f"declare {vector} @llvm.fabs.{name}({vector})",
             f"declare {vector} @llvm.sqrt.{name}({vector})",
-            f"declare i1 @llvm.vector.reduce.or.v{shape.lanes}i1(<{shape.lanes} x i1>)",
             *(f"declare {integer} @llvm.vector.reduce.{x}.{integers[0]}({integers[1]})" for x in ("umax", "umin")),
             f"declare {integers[1]} @llvm.umin.{integers[0]}({integers[1]}, {integers[1]})",
-            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         ]
     )
 
@@ -49,7 +47,7 @@ def _tiles_of(factor: Factor, task: Task, shape: Shape) -> set[str]:
     parts = -(-min(columns * factor.parts, widest) // shape.lanes) * shape.lanes
     # Of all widths up to the widest: the last panel of a matrix may have any.
     counts = {v for w in range(1, parts + 1) for v in pieces.panels_of(shape, w, shape.vectors)}
-    return {"tiles", *(f"tile{v}" for v in counts)} | ({"row"} if shape.vectors in counts else set())
+    return {*pieces.tiles_of(shape), *(f"tile{v}" for v in counts)} | ({"row"} if shape.vectors in counts else set())
 
 
 def module_text(shape: Shape, parts: int, pool: tuple[int, int], effort: int, names: Sequence[str]) -> str:

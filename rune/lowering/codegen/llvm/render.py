@@ -24,6 +24,7 @@ from rune.lowering.codegen.llvm.ir.names import identifier
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.llvm.ir.types import require_supported
 from rune.lowering.codegen.llvm.tiles import tile_range
+from rune.lowering.codegen.llvm.tiny.body import body_of
 from rune.lowering.codegen.llvm.values import Env
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernel.expr import Expr, Op
@@ -64,7 +65,7 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     lanes = layout(code, machine.vector_bytes)
     writer = Writer(scalef=machine.scalef, out_of_line=_used_often(parts), block="start")
     env, parameters = _parameters(writer, code)
-    _write(Body(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops), code, lanes)
+    _write(body_of(writer, machine, env, code, lanes), code, lanes)
     writer.do("ret void")
     text = writer.definition(f"void @{identifier(code.name)}({parameters})")
     units = lanes.division
