@@ -43,6 +43,11 @@ def set_mode(writer: Writer, value: Value) -> None:
     return writer.run("@llvm.x86.sse.ldmxcsr", word)
 
 
+def flushes(writer: Writer) -> Value:
+    """Whether this thread takes denormal numbers for 0."""
+    return (mode(writer) & _FLUSHES).compare("ne", 0)
+
+
 @contextmanager
 def denormals_flushed(writer: Writer) -> Iterator[None]:
     """Code in which denormal numbers are 0; after it the mode is that of before."""

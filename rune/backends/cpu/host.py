@@ -42,8 +42,9 @@ class Host:
 
     def flushing(self) -> Host:
         """The host for plans that take denormal numbers for 0."""
-        draft = None if self.draft is None else replace(self.draft, flushes=True)
-        return replace(self, flushes=True, draft=draft)
+        draft = None if self.draft is None else self.draft.flushing()
+        machine = replace(self.machine, waits_for_denormals=False)  # while it flushes them
+        return replace(self, machine=machine, flushes=True, draft=draft)
 
     def of_effort(self, effort: int) -> Host:
         """The host whose routines are compiled at this effort."""

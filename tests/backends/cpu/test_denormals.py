@@ -241,6 +241,30 @@ def test_infinities_and_nan_meet_a_tiny_vector_as_any_other(dtype: str):
         assert not np.isinf(result[np.isfinite(exact)]).any()
 
 
+@pytest.mark.parametrize("n", [16, *POINTS])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_flushing_program_takes_a_tiny_vector_for_zero(dtype: str, n: int):
+    w, v = np.full((n, n), 1e10, dtype), np.full(n, np.finfo(dtype).smallest_normal / 4, dtype)
+    with rune.configure(flush_denormals=True):
+        for product in rune.jit(recurrent_step)(w, v):
+            np.testing.assert_array_equal(product, np.zeros(n, dtype))
+
+
+@pytest.mark.parametrize("shape", [(3, 64, 64), (100, 100, 100), (130, 600, 130)])
+def test_a_flushing_product_does_not_depend_on_products_before_it(shape: tuple[int, int, int]):
+    m, k, n = shape
+    rng = np.random.default_rng(7)
+    a, b = rng.standard_normal((m, k)).astype("f4"), rng.standard_normal((k, n)).astype("f4")
+    a[1, 3] = a[m // 2] = b[2, 5] = TINY
+    with rune.configure(flush_denormals=True):
+        first = [np.asarray(rune.jit(lambda a, b: a @ b)(a, b)) for _ in range(3)][-1]
+    rune.jit(lambda a, b: a @ b)(a, b)  # leaves the hint that tiles have special elements
+    with rune.configure(flush_denormals=True):
+        again = np.asarray(rune.jit(lambda a, b: a @ b)(a, b))
+
+    np.testing.assert_array_equal(again, first)
+
+
 def test_a_vector_with_a_nan_is_not_tiny():
     w, v = a_matrix_and_a_vector(65, "float32")
     v = np.full_like(v, TINY)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from rune.backends.cpu.float_mode import mode, set_mode
+from rune.backends.cpu.float_mode import flushes, mode, set_mode
 from rune.backends.cpu.gemm.product import DEPTH
 from rune.backends.cpu.gemm.shape import ROWS, Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, by_vectors, least, maker, sum_of_lanes
@@ -90,13 +90,18 @@ def mended_tile(
         writer.either(met_denormals(writer) | is_mixed, after)
 
     writer.either(make.flag("add"), partial(_save, make, c, ldc, height, width, before))
-    special = writer.where(writer.load("i64", hint) > 0, look)
+    special = writer.where(_is_hinted(make), look)
     writer.either(special.compare("ne", ALL), compute)
 
 
 def _hint(make: Maker) -> Value:
     """Where the table has the number of tiles that look first."""
     return make.at(make.writer.at(make.shape.table), len(make.shape.pieces), "ptr")
+
+
+def _is_hinted(make: Maker) -> Value:
+    """Whether to look first. Where denormal numbers are 0, no sum is special."""
+    return (make.writer.load("i64", _hint(make)) > 0) & flushes(make.writer).invert()
 
 
 def _save(make: Maker, c: Value, ldc: Value, height: Value, width: Value, before: Value) -> None:
@@ -374,7 +379,7 @@ def mended_sums(make: Maker, row: Value, lines: list[Value], k: Value, places: l
         put_sums(make, sums_of_lanes(make, row, lines, k), places, exist)
         writer.either(met_denormals(writer), mend)
 
-    is_special = writer.where(writer.load("i64", hint) > 0, look)
+    is_special = writer.where(_is_hinted(make), look)
     writer.either(
         is_special, lambda: put_sums(make, sums_of_lanes(make, row, lines, k, "double"), places, exist), compute
     )
