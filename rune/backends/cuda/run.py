@@ -264,6 +264,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             zeros=(),
             ring=None,
             begin=partial(self._begin_again, replay, marks),
+            finish=None,
             answer=replay.calls.address(replay.event),
             end=marks.pass_on,
             option=None,

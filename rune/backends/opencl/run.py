@@ -220,6 +220,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             zeros=(),
             ring=None,
             begin=None,
+            finish=None,
             answer=script.commands.calls.address(script.commands.event),
             end=self._event,
             option=False,

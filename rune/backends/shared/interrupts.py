@@ -36,11 +36,10 @@ class deferred:
     def __enter__(self) -> None:
         self._came: list[int] = []
         self._handlers: list[tuple[int, Callable[..., Any]]] = []
-        if threading.current_thread() is not threading.main_thread():
+        if threading.get_ident() != threading.main_thread().ident:
             return
         try:
-            for number in _SIGNALS:
-                handler = _CORE.getsignal(number)
+            for number, handler in zip(_SIGNALS, [*map(_CORE.getsignal, _SIGNALS)], strict=True):
                 if callable(handler):
                     self._handlers.append((number, handler))
                     _CORE.signal(number, self._note)

@@ -13,6 +13,8 @@ was 45 to 70 lines, which cost more than the driver. Here it is data that one na
     ring        what only one call at a time may use (ring.py)
     functions   of Python, for what is rare, or belongs to one driver
 
+Where the driver binds memory to objects, there is a list for each choice of memory (lists.py).
+
 The function's code is in native_player_code.py.
 
 Where the list is not valid (a forked process, a running callback, memory that went back to the
@@ -34,6 +36,7 @@ from rune.backends.cpu import host_abi
 from rune.backends.shared import call_list, native_player_code
 from rune.backends.shared.call_list import CallList
 from rune.backends.shared.forks import forks
+from rune.backends.shared.lists import Lists
 from rune.backends.shared.native_player_code import HEAD
 from rune.backends.shared.ring import Ring
 from rune.backends.shared.stock import Stock
@@ -51,6 +54,7 @@ Play = Callable[..., tuple[DeviceBuffer, ...] | None]
 class Repeat:
     """What each call asks of the driver, and how its end is recognised.
 
+    calls:     the list, or those of each choice of memory
     places:    words of the list, each with the position of memory among the blocks of arguments,
                results and, at -1, the arena
     arena:     the device's
@@ -60,6 +64,7 @@ class Repeat:
     ring:      its next entry is used by the call, whose number is noted at all of its memory; None:
                calls have no numbers
     begin:     called before the list is played, under the lock; None: nothing to do
+    finish:    called after all calls of the list; None: nothing to do
     answer:    the address of a word that tells of the end
     end:       from that word, and an `option` that is not None, to the end of the call, of which
                `has_ended` is asked; None: the word is the end
@@ -68,7 +73,7 @@ class Repeat:
     owner:     keeps what the list refers to alive
     """
 
-    calls: CallList
+    calls: CallList | Lists
     places: Sequence[tuple[int, int]]
     arena: Arena
     nbytes: int
@@ -76,6 +81,7 @@ class Repeat:
     zeros: Sequence[int]
     ring: Ring | None
     begin: Callable[[], object] | None
+    finish: Callable[[], object] | None
     answer: int
     end: Callable[..., object] | None
     option: object
@@ -172,8 +178,8 @@ def _record(
         "PLACES_AT": at([word for place in places for word in place]),
         "BEGIN": hold(repeat.begin),
         "RUN": call_list.helpers().run,
-        "STARTS": calls.starts.buffer_info()[0],
-        "COUNT": calls.count,
+        **_list_words(calls),
+        "FINISH": hold(repeat.finish),
         "REFUSE": hold(repeat.refuse),
         "ANSWER": repeat.answer,
         "END": hold(repeat.end),
@@ -185,6 +191,13 @@ def _record(
         "FOLLOW_MARKER": hold(partial(_follow_marker, work, device.marker)),
     }
     return array("Q", [*(head[name] for name in HEAD), *tables])
+
+
+def _list_words(calls: CallList | Lists) -> dict[str, int]:
+    """Where the list is, or the table in which to look for it."""
+    if isinstance(calls, Lists):
+        return {"LISTS": calls.address(0), "STARTS": 0, "COUNT": 0}
+    return {"LISTS": 0, "STARTS": calls.starts.buffer_info()[0], "COUNT": calls.count}
 
 
 def _follow_marker(work: Work, marker: Callable[[], Callable[[], bool]]) -> None:

@@ -21,7 +21,7 @@ from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.calls import describe
 from rune.backends.cpu.calls.process import Process, item
 from rune.backends.cpu.routines import Code, define, is_null, null, true
-from rune.backends.shared import call_list, ring_code
+from rune.backends.shared import call_list, lists_code, ring_code
 from rune.backends.shared.pool import Block, _Chunk
 from rune.backends.shared.stock import Stock
 from rune.backends.shared.turns import Arena, DeviceBuffer, Turns
@@ -32,7 +32,8 @@ from rune.lowering.codegen.llvm.ir.text import Value
 
 HEAD = """
     OTHERWISE ARGUMENTS RESULTS RESULTS_AT PAIRS PAIRS_AT TURNS TAKE FREE ARENA ARENA_BYTES ARENA_WORD
-    POOL PLACES PLACES_AT RING BEGIN RUN STARTS COUNT REFUSE ANSWER END OPTION HAS_ENDED NOTED NOTE FOLLOW FOLLOW_MARKER
+    POOL PLACES PLACES_AT LISTS RING BEGIN RUN STARTS COUNT FINISH REFUSE ANSWER END OPTION HAS_ENDED
+    NOTED NOTE FOLLOW FOLLOW_MARKER
 """.split()
 _RESULT_WORDS = 5  # stock, its `take`, its pool's count, type, shape
 _DONE, _INVALID, _FAILED, _FAILED_NOTED = range(4)  # how an attempt ends
@@ -80,7 +81,7 @@ def _code(process: Process) -> compiler.Code:
         (("void", "release", "ptr words, i64 outcome"), _release, "internal "),
     ]
     parts = [define(s, partial(write, process), linkage) for s, write, linkage in functions]
-    text = "\n\n".join([*parts, ring_code.text(call_list.helpers().run)])
+    text = "\n\n".join([*parts, lists_code.text(), ring_code.text(call_list.helpers().run)])
     code = compiler.compile_module("player", text, conventions.LITTLE)
     compiler.LASTING.append(code)  # results may be asked for until the process ends
     return code
@@ -280,16 +281,18 @@ def _enqueue(process: Process, code: Code, words: Value, argv: Value, numbers: V
         code.count_up(code.constant("i64", 0), process.word(code, words, "W_PLACES"), 1, write)
         code.either(has_ring, lambda: code.tell("void", "begin", ring))
         run = process.word(code, words, "W_RUN", "ptr")
-        count = code.ask("i64", run, process.word(code, words, "W_STARTS", "ptr"))
+        count = code.ask("i64", run, item(code, calls, 0, "ptr"))
         is_numbered = code.choose(
             has_ring, lambda: code.ask("i1", "number", words, argv, buffers, arena), lambda: true(code)
         )
         process.drop_reference(code, arena)
-        is_whole = count.equals(process.word(code, words, "W_COUNT"))
-        is_accepted = code.where(
-            is_numbered, lambda: code.choose(is_whole, lambda: true(code), lambda: is_mended(count))
-        )
-        return code.choose(is_accepted, lambda: code.ask("i64", "note", words), failed)
+        is_whole = count.equals(item(code, calls, 1))
+        is_made = code.where(is_numbered, lambda: code.choose(is_whole, is_finished, lambda: is_mended(count)))
+        return code.choose(is_made, lambda: code.ask("i64", "note", words), failed)
+
+    def is_finished() -> Value:
+        function = process.word(code, words, "W_FINISH", "ptr")
+        return code.choose(is_null(function), lambda: true(code), lambda: _is_called(process, code, function))
 
     def is_mended(count: Value) -> Value:
         return code.ask("i1", "refused", words, argv, buffers, count).invert()
@@ -309,8 +312,18 @@ def _enqueue(process: Process, code: Code, words: Value, argv: Value, numbers: V
     is_free = code.choose(has_ring, lambda: code.ask("i1", "is_free", ring), lambda: true(code))
     # Again, because another thread may have had its turn in between.
     is_valid = code.where(is_free, lambda: code.ask("i1", "is_valid", words))
-    is_ready = code.where(is_valid, lambda: _has_arena(process, code, words))
+    has_arena = code.where(is_valid, lambda: _has_arena(process, code, words))
+    calls = code.choose(has_arena, lambda: _calls(process, code, words, numbers), lambda: null(code))
+    is_ready = is_null(calls).invert()
     return code.choose(is_ready, begin, lambda: code.constant("i64", _INVALID))
+
+
+def _calls(process: Process, code: Code, words: Value, numbers: Value) -> Value:
+    """The address of the list's `starts` and number of calls; null if there is none for this
+    memory."""
+    lists = process.word(code, words, "W_LISTS", "ptr")
+    only = code.item(words, "i64", process.numbers["W_STARTS"])
+    return code.choose(is_null(lists), lambda: only, lambda: code.ask("ptr", "find", lists, numbers))
 
 
 def _is_called(process: Process, code: Code, function: Value, *args: Value) -> Value:
@@ -321,7 +334,7 @@ def _is_called(process: Process, code: Code, function: Value, *args: Value) -> V
 
 
 def _has_arena(process: Process, code: Code, words: Value) -> Value:
-    """Whether the arena is large enough, if the list has a word for it."""
+    """Write the arena's number, if the list has a word for it; false if the arena has to grow."""
     at = process.word(code, words, "W_ARENA_WORD", "ptr")
 
     def is_there() -> Value:
@@ -330,19 +343,19 @@ def _has_arena(process: Process, code: Code, words: Value) -> Value:
 
     def is_large(block: Value) -> Value:
         nbytes = process.ask(code, "i64", "INT_BITS", process.field(code, block, "Block.bytes"))
+        code.store(process.ask(code, "i64", "INT_BITS", process.field(code, block, "Block.number")), at)
         return nbytes >= process.word(code, words, "W_ARENA_BYTES")
 
     return code.choose(is_null(at), lambda: true(code), is_there)
 
 
 def _take_arena(process: Process, code: Code, words: Value) -> Value:
-    """Write the arena's number into the list. Returns a new reference, as others may replace the
-    arena while the driver is called; null if the list has no word for it."""
+    """A new reference to the arena, as others may replace it while the driver is called; null if
+    the list has no word for it."""
     at = process.word(code, words, "W_ARENA_WORD", "ptr")
 
     def take() -> Value:
         block = process.field(code, process.word(code, words, "W_ARENA", "ptr"), "Arena.block")
-        code.store(process.ask(code, "i64", "INT_BITS", process.field(code, block, "Block.number")), at)
         process.count_reference(code, block)
         return block
 

@@ -268,6 +268,7 @@ class VulkanExecutable:
             zeros=device.hindrances(),
             ring=replay.entries,
             begin=None,
+            finish=None,
             answer=device.clock.numbers.last.buffer_info()[0],
             end=None,
             option=None,
