@@ -64,7 +64,8 @@ class Repeat:
     ring:      its next entry is used by the call, whose number is noted at all of its memory; None:
                calls have no numbers
     begin:     called before the list is played, under the lock; None: nothing to do
-    finish:    called after all calls of the list; None: nothing to do
+    finish:    called after all calls of the list: its answer is None, or `refuse` goes on; None:
+               nothing to do
     answer:    the address of a word that tells of the end
     end:       from that word, and an `option` that is not None, to the end of the call, of which
                `has_ended` is asked; None: the word is the end

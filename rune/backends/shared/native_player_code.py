@@ -292,7 +292,13 @@ def _enqueue(process: Process, code: Code, words: Value, argv: Value, numbers: V
 
     def is_finished() -> Value:
         function = process.word(code, words, "W_FINISH", "ptr")
-        return code.choose(is_null(function), lambda: true(code), lambda: _is_called(process, code, function))
+        return code.choose(is_null(function), lambda: true(code), lambda: is_good(_call(process, code, function)))
+
+    def is_good(answer: Value) -> Value:
+        process.drop_reference(code, answer)
+        is_none = answer.equals(process.object(code, "NONE"))
+        mended = partial(code.choose, is_none, lambda: true(code), lambda: is_mended(item(code, calls, 1)))
+        return code.where(is_null(answer).invert(), mended)
 
     def is_mended(count: Value) -> Value:
         return code.ask("i1", "refused", words, argv, buffers, count).invert()

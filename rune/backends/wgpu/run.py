@@ -350,20 +350,21 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
             unchanged=(),
             zeros=(),
             ring=None,
-            begin=backend.guard.__enter__,
-            finish=self._finish_again,
+            begin=backend.guard.enter,
+            finish=backend.guard.leave,
             answer=lists.address(0),  # any word: the end of a call is that of all
             end=None,
             option=None,
             has_ended=backend.is_idle,
-            refuse=self._finish_again,
+            refuse=self._refused,
             owner=self,
         )
 
-    def _finish_again(self, *_: object) -> None:
-        """End a script that native code has played. Errors: DeviceError, MemoryError."""
+    def _refused(self, *_: object) -> None:
+        """Raise the error of a script that native code has played. Errors: DeviceError,
+        MemoryError."""
         with self.backend.failing(self.plan.name):
-            self.backend.guard.__exit__()
+            self.backend.guard.raise_error()
 
     def _encode(self, key: tuple[object, ...], concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Encode all steps, submit them, and keep the commands as a script if that is possible."""
