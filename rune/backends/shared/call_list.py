@@ -29,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import field
 
 from rune.backends.cpu import compiler, conventions, host_abi
+from rune.backends.cpu.calls.describe import length_at as length_at
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass

@@ -26,8 +26,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from rune import locks
-from rune.backends.cpu.calls.describe import length_at
-from rune.backends.shared.call_list import CallList
+from rune.backends.shared.call_list import CallList, length_at
 from rune.backends.shared.turns import Turns
 from rune.backends.vulkan.clock import Clock, Submission, number_of, submission
 from rune.backends.vulkan.driver import (

@@ -14,16 +14,29 @@ from __future__ import annotations
 import signal
 import threading
 from array import array
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Protocol
 
-from rune.backends.cpu import host_abi
+from rune.backends.shared import guard_code
+from rune.backends.shared.guard_code import HEAD
 from rune.backends.shared.interrupts import CORE, SIGNALS, deferred
-from rune.backends.wgpu import guard_code
-from rune.backends.wgpu.guard_code import HEAD
 
 _NAME = "rune"  # of the calls, in reports of wgpu-py
+
+
+class _Slot(Protocol):
+    """Where wgpu-py puts the error that is reported while it is on top of the stack."""
+
+    type: str
+    message: str | None
+
+
+class _Errors(Protocol):
+    """wgpu-py's errors, with a stack for each thread."""
+
+    def _get_proxy_stack(self) -> deque[_Slot]: ...
 
 
 class Guard:
@@ -39,9 +52,9 @@ class Guard:
     def __init__(self) -> None:
         native = "wgpu.backends.wgpu_native"
         helpers = import_module(f"{native}._helpers")
-        self._errors: Any = import_module(f"{native}._api").error_handler
-        self._kinds: Any = helpers.ERROR_TYPES
-        self._slot: Any = helpers.ErrorSlot(_NAME)
+        self._errors: _Errors = import_module(f"{native}._api").error_handler
+        self._kinds: Mapping[str, type[Exception]] = helpers.ERROR_TYPES
+        self._slot: _Slot = helpers.ErrorSlot(_NAME)
         self._deferred = deferred()
         functions = self._native()
         self.enter: Callable[[], object]
@@ -105,9 +118,4 @@ class Guard:
         head = numbers | {name: id(x) for name, x in objects.items()}
         signals = [int(number) for number in SIGNALS]
         words = array("Q", [*(head.get(name, 0) for name in HEAD), *map(id, signals), *[0] * len(signals)])
-        owners = words, objects, signals, code
-
-        def function(name: str) -> Callable[[], object]:
-            return host_abi.native_function(name, code.address(name), words.buffer_info()[0], *owners).call
-
-        return function("enter"), function("leave")
+        return guard_code.functions(code, words, (objects, signals))

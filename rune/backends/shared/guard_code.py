@@ -1,4 +1,4 @@
-"""The machine code of guards (guard.py): builtin functions, which take some C calls instead of 40
+"""The machine code of guards (wgpu/guard.py): builtin functions, which take some C calls instead of 40
 lines of Python.
 
     @enter    replaces the handlers of signals, and puts a slot for errors on wgpu-py's stack
@@ -11,10 +11,11 @@ Each of the first two returns null if Python has set an error.
 from __future__ import annotations
 
 import functools
+from array import array
 from collections.abc import Callable
 from functools import partial
 
-from rune.backends.cpu import compiler, conventions
+from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.calls import describe
 from rune.backends.cpu.calls.process import Process, item
 from rune.backends.cpu.routines import Code, define, is_null, null, true
@@ -48,6 +49,18 @@ def compiled() -> compiler.Code | None:
     code = compiler.compile_module("guard", text, conventions.LITTLE)
     compiler.LASTING.append(code)  # guards may be used until the process ends
     return code
+
+
+def functions(
+    code: compiler.Code, words: array[int], owners: object
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """`@enter` and `@leave` as functions of Python, for a guard of these words."""
+
+    def function(name: str) -> Callable[[], object]:
+        start, _ = words.buffer_info()
+        return host_abi.native_function(name, code.address(name), start, words, owners, code).call
+
+    return function("enter"), function("leave")
 
 
 def _call(process: Process, code: Code, function: Value, *args: Value) -> Value:
