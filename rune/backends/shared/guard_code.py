@@ -1,5 +1,5 @@
-"""The machine code of guards (wgpu/guard.py): builtin functions, which take some C calls instead of 40
-lines of Python.
+"""The machine code of guards (wgpu/guard.py): builtin functions, which take some C calls
+instead of 40 lines of Python.
 
     @enter    replaces the handlers of signals, and puts a slot for errors on wgpu-py's stack
     @leave    takes the slot back, and restores the handlers: None, or True if there is an error
