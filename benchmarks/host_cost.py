@@ -26,7 +26,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,9 +64,7 @@ class Clock:
             ]
         )
         self.code = compiler.compile_module("timed", text, conventions.LITTLE)
-        timed = call_list.Helpers(
-            inner.renew, inner.fill, self.code.address("timed"), self.code.address("timed_run"), inner.code
-        )
+        timed = replace(inner, play=self.code.address("timed"), run=self.code.address("timed_run"))
         call_list.helpers = lambda: timed  # lists made from here on are timed
         readings = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(self.code.address("readings"))
         self.reading_ns = min(readings(READINGS) for _ in range(9)) / READINGS

@@ -15,7 +15,7 @@ BUDGETS: dict[str, int] = {
     "rune.array_methods": 1,
     "rune.array_state": 7,
     "rune.as_jax": 338,
-    "rune.backends": 163,
+    "rune.backends": 160,
     "rune.checkify": 35,
     "rune.checkpoints": 2,
     "rune.config": 8,

@@ -36,7 +36,7 @@ devices = pytest.mark.parametrize("name", NAMES)
 SIZES = (1, 7, 64, 257)
 SAME = "the same kernels"
 # Of Python in a call, by executor: each takes 40 to 100 ns. Native code does the rest.
-MOST_LINES = {"opencl": 0, "cuda": 75, "vulkan": 75, "wgpu": 75}
+MOST_LINES = {"opencl": 0, "cuda": 75, "vulkan": 0, "wgpu": 0}
 
 
 def put(name: str, values: Any) -> Any:
@@ -100,7 +100,8 @@ def test_a_native_call_executes_few_lines_of_python(name: str):
     for _ in range(3):  # what is prepared for each block of memory
         rune.block_until_ready(f(x))
 
-    assert lines_of_rune(lambda: f(x)) <= MOST_LINES[name.split(":")[0]]
+    # Of two, because every sixteenth call also counts those before it.
+    assert min(lines_of_rune(lambda: f(x)) for _ in range(2)) <= MOST_LINES[name.split(":")[0]]
     assert lines_of_rune(lambda: x * 2.0) > 10  # an eager call is Python
 
 

@@ -217,8 +217,11 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             nbytes=concrete.arena_bytes or 1,
             # Kernels remember arguments: after a free, Python's way has all of them set again.
             unchanged=[(self.backend.frees.buffer_info()[0], self._frees.buffer_info()[0])],
+            zeros=(),
+            ring=None,
             begin=None,
-            answer=script.commands.event,
+            finish=None,
+            answer=script.commands.calls.address(script.commands.event),
             end=self._event,
             option=False,
             has_ended=is_over,

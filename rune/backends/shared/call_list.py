@@ -16,6 +16,7 @@ error `play` stops, and returns the number of the call that failed.
     @play    the same as a function of Python
     @renew   kernel, position, value, known: set an argument, unless it still has that value
     @fill    fill a table of words: bases[which[k]] + offsets[k]
+    @number  count a submission: numbers of the last and of the next one
 
 Invariant: one thread at a time plays a list, under the lock of the object its functions work on.
 """
@@ -28,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import field
 
 from rune.backends.cpu import compiler, conventions, host_abi
+from rune.backends.cpu.calls.describe import length_at as length_at
 from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
@@ -149,6 +151,7 @@ class Helpers:
 
     renew: int
     fill: int
+    number: int
     play: int
     run: int
     code: compiler.Code
@@ -158,8 +161,8 @@ class Helpers:
 def helpers() -> Helpers:
     """The machine code, compiled once in a process. Errors: CompileError."""
     code = _code()
-    renew, fill, play, run = map(code.address, ("renew", "fill", "play", "run"))
-    return Helpers(renew, fill, play, run, code)
+    renew, fill, number, play, run = map(code.address, ("renew", "fill", "number", "play", "run"))
+    return Helpers(renew, fill, number, play, run, code)
 
 
 @compiler.lasting
@@ -179,6 +182,7 @@ def _text() -> str:
         (("ptr", "play", "ptr self, ptr argv, i64 count"), functools.partial(_play, abi), ""),
         (("i64", "renew", "ptr set, i64 kernel, i64 position, i64 bytes, ptr value, ptr known"), _renew, ""),
         (("void", "fill", "ptr table, i64 count, ptr which, ptr offsets, ptr bases"), _fill, ""),
+        (("void", "number", "ptr numbers"), _number, ""),
     ]
     return "\n\n".join(define(signature, write, linkage) for signature, write, linkage in functions)
 
@@ -246,3 +250,10 @@ def _fill(code: Code, table: Value, count: Value, which: Value, offsets: Value, 
         code.store(base + _item(code, offsets, k), code.item(table, "i64", k))
 
     code.count_up(code.constant("i64", 0), count, 1, write)
+
+
+def _number(code: Code, numbers: Value) -> None:
+    """Count: the next number becomes the last one."""
+    following = _item(code, numbers, 1)
+    code.store(following, numbers)
+    code.store(following + 1, code.item(numbers, "i64", 1))

@@ -19,10 +19,10 @@ from importlib import import_module
 from typing import Any
 
 # The functions of `signal` convert each result to an enumeration, and take fifty times as long.
-_CORE = import_module("_signal")
+CORE = import_module("_signal")
 # Signals whose handlers usually raise; handlers of all others run within the block.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2")
-_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
 class deferred:
@@ -36,14 +36,13 @@ class deferred:
     def __enter__(self) -> None:
         self._came: list[int] = []
         self._handlers: list[tuple[int, Callable[..., Any]]] = []
-        if threading.current_thread() is not threading.main_thread():
+        if threading.get_ident() != threading.main_thread().ident:
             return
         try:
-            for number in _SIGNALS:
-                handler = _CORE.getsignal(number)
+            for number, handler in zip(SIGNALS, [*map(CORE.getsignal, SIGNALS)], strict=True):
                 if callable(handler):
                     self._handlers.append((number, handler))
-                    _CORE.signal(number, self._note)
+                    CORE.signal(number, self._note)
         except BaseException:  # raised by a handler that was not yet replaced
             self.__exit__()
             raise
@@ -54,7 +53,7 @@ class deferred:
             # restores.
             while self._handlers:
                 number, handler = self._handlers[-1]
-                _CORE.signal(number, handler)
+                CORE.signal(number, handler)
                 self._handlers.pop()
             while self._came:
                 signal.raise_signal(self._came.pop(0))

@@ -7,10 +7,13 @@ A call of a small plan takes memory for its results, writes its numbers into a l
 calls (call_list.py), plays the list, and records how to find out that it has ended. In Python that
 was 45 to 70 lines, which cost more than the driver. Here it is data that one native function walks:
 
-    unchanged   pairs of words that are equal as long as the list is valid
+    unchanged   pairs of words that are equal as long as the list is valid, and words that are 0
     results     a stock of memory for each (stock.py), and the type and shape of its buffer
     places      where in the list the numbers of memory go
+    ring        what only one call at a time may use (ring.py)
     functions   of Python, for what is rare, or belongs to one driver
+
+Where the driver binds memory to objects, there is a list for each choice of memory (lists.py).
 
 The function's code is in native_player_code.py.
 
@@ -33,7 +36,9 @@ from rune.backends.cpu import host_abi
 from rune.backends.shared import call_list, native_player_code
 from rune.backends.shared.call_list import CallList
 from rune.backends.shared.forks import forks
+from rune.backends.shared.lists import Lists
 from rune.backends.shared.native_player_code import HEAD
+from rune.backends.shared.ring import Ring
 from rune.backends.shared.stock import Stock
 from rune.backends.shared.turns import Arena, DeviceBuffer, Turns
 from rune.backends.shared.work import Work
@@ -49,28 +54,37 @@ Play = Callable[..., tuple[DeviceBuffer, ...] | None]
 class Repeat:
     """What each call asks of the driver, and how its end is recognised.
 
+    calls:     the list, or those of each choice of memory
     places:    words of the list, each with the position of memory among the blocks of arguments,
                results and, at -1, the arena
     arena:     the device's
     nbytes:    what the plan needs there
     unchanged: pairs of addresses of words that are equal as long as the list is valid
+    zeros:     addresses of words that are 0 as long as it is valid
+    ring:      its next entry is used by the call, whose number is noted at all of its memory; None:
+               calls have no numbers
     begin:     called before the list is played, under the lock; None: nothing to do
-    answer:    the word of the list that `end` takes
+    finish:    called after all calls of the list: its answer is None, or `refuse` goes on; None:
+               nothing to do
+    answer:    the address of a word that tells of the end
     end:       from that word, and an `option` that is not None, to the end of the call, of which
-               `has_ended` is asked
+               `has_ended` is asked; None: the word is the end
     refuse:    goes on after the driver refused a call, or raises: takes the number of calls that
                were made, then the buffers of arguments and results
     owner:     keeps what the list refers to alive
     """
 
-    calls: CallList
+    calls: CallList | Lists
     places: Sequence[tuple[int, int]]
     arena: Arena
     nbytes: int
     unchanged: Sequence[tuple[int, int]]
+    zeros: Sequence[int]
+    ring: Ring | None
     begin: Callable[[], object] | None
+    finish: Callable[[], object] | None
     answer: int
-    end: Callable[..., object]
+    end: Callable[..., object] | None
     option: object
     has_ended: Callable[..., bool]
     refuse: Callable[..., object]
@@ -80,8 +94,15 @@ class Repeat:
 class Device(Protocol):
     """The part of a device that native calls use."""
 
-    turns: Turns
-    work: Work
+    @property
+    def turns(self) -> Turns:
+        """The lock of its queue."""
+        ...
+
+    @property
+    def work(self) -> Work:
+        """The counts of its calls."""
+        ...
 
     def marker(self) -> Callable[[], bool]:
         """The question whether all that was enqueued until now has ended."""
@@ -130,6 +151,7 @@ def _record(
     results = [hold(x) for s, type, shape in makers for x in (s, s.take, s.pool.again, type, shape)]
     # A forked child has another count of forks, and must not use the driver.
     pairs = [(forks.buffer_info()[0], owners.word(forks[0])), *repeat.unchanged]
+    pairs += [(zero, owners.word(0)) for zero in repeat.zeros]
     places = [(position, calls.address(word)) for word, position in repeat.places if position >= 0]
     arena_word = next((calls.address(word) for word, position in repeat.places if position < 0), 0)
     tables: list[int] = []
@@ -151,14 +173,16 @@ def _record(
         "ARENA": hold(repeat.arena),
         "ARENA_BYTES": repeat.nbytes,
         "ARENA_WORD": arena_word,
+        "POOL": hold(repeat.arena.pool),
+        "RING": 0 if repeat.ring is None else repeat.ring.words.buffer_info()[0],
         "PLACES": len(places),
         "PLACES_AT": at([word for place in places for word in place]),
         "BEGIN": hold(repeat.begin),
         "RUN": call_list.helpers().run,
-        "STARTS": calls.starts.buffer_info()[0],
-        "COUNT": calls.count,
+        **_list_words(calls),
+        "FINISH": hold(repeat.finish),
         "REFUSE": hold(repeat.refuse),
-        "ANSWER": calls.address(repeat.answer),
+        "ANSWER": repeat.answer,
         "END": hold(repeat.end),
         "OPTION": hold(repeat.option),
         "HAS_ENDED": hold(repeat.has_ended),
@@ -168,6 +192,13 @@ def _record(
         "FOLLOW_MARKER": hold(partial(_follow_marker, work, device.marker)),
     }
     return array("Q", [*(head[name] for name in HEAD), *tables])
+
+
+def _list_words(calls: CallList | Lists) -> dict[str, int]:
+    """Where the list is, or the table in which to look for it."""
+    if isinstance(calls, Lists):
+        return {"LISTS": calls.address(0), "STARTS": 0, "COUNT": 0}
+    return {"LISTS": 0, "STARTS": calls.starts.buffer_info()[0], "COUNT": calls.count}
 
 
 def _follow_marker(work: Work, marker: Callable[[], Callable[[], bool]]) -> None:

@@ -5,6 +5,7 @@
     @is_valid  whether the list may be played
     @take      a block from a stock             @wrap   a buffer over it
     @enqueue   the call, under the lock         @note   have its end noted
+    @number    note the call's number at the memory that it uses
     @follow    have an unfinished call counted, with an error set
 
 Each that returns an object returns a new reference, or null if Python has set an error.
@@ -20,7 +21,8 @@ from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.calls import describe
 from rune.backends.cpu.calls.process import Process, item
 from rune.backends.cpu.routines import Code, define, is_null, null, true
-from rune.backends.shared.pool import Block
+from rune.backends.shared import call_list, lists_code, ring_code
+from rune.backends.shared.pool import Block, _Chunk
 from rune.backends.shared.stock import Stock
 from rune.backends.shared.turns import Arena, DeviceBuffer, Turns
 from rune.backends.shared.work import KEPT
@@ -30,13 +32,18 @@ from rune.lowering.codegen.llvm.ir.text import Value
 
 HEAD = """
     OTHERWISE ARGUMENTS RESULTS RESULTS_AT PAIRS PAIRS_AT TURNS TAKE FREE ARENA ARENA_BYTES ARENA_WORD
-    PLACES PLACES_AT BEGIN RUN STARTS COUNT REFUSE ANSWER END OPTION HAS_ENDED NOTED NOTE FOLLOW FOLLOW_MARKER
+    POOL PLACES PLACES_AT LISTS RING BEGIN RUN STARTS COUNT FINISH REFUSE ANSWER END OPTION HAS_ENDED
+    NOTED NOTE FOLLOW FOLLOW_MARKER
 """.split()
 _RESULT_WORDS = 5  # stock, its `take`, its pool's count, type, shape
 _DONE, _INVALID, _FAILED, _FAILED_NOTED = range(4)  # how an attempt ends
 _SLOTS = (
     (Block, "number"),
     (Block, "bytes"),
+    (Block, "pool"),
+    (Block, "span"),
+    (Block, "writer"),
+    (_Chunk, "uses"),
     (DeviceBuffer, "memory"),
     (DeviceBuffer, "type"),
     (DeviceBuffer, "shape"),
@@ -63,15 +70,18 @@ def _code(process: Process) -> compiler.Code:
         (("ptr", "play", "ptr self, ptr argv, i64 count"), _play, ""),
         (("i64", "attempt", "ptr words, ptr argv, ptr numbers, ptr buffers"), _attempt, "internal "),
         (("i1", "is_valid", "ptr words"), _is_valid, "internal "),
-        (("i1", "is_read", "ptr buffer, ptr number"), _is_read, "internal "),
+        (("i1", "is_read", "ptr words, ptr buffer, ptr number"), _is_read, "internal "),
         (("ptr", "take", "ptr result"), _take, "internal "),
         (("ptr", "wrap", "ptr result, ptr block"), _wrap, "internal "),
         (("i64", "enqueue", "ptr words, ptr argv, ptr numbers, ptr buffers"), _enqueue, "internal "),
+        (("i1", "number", "ptr words, ptr argv, ptr buffers, ptr arena"), _number, "internal "),
+        (("i1", "use", "ptr block, ptr number"), _use, "internal "),
         (("i1", "refused", "ptr words, ptr argv, ptr buffers, i64 count"), _refused, "internal "),
         (("i64", "note", "ptr words"), _note, "internal "),
         (("void", "release", "ptr words, i64 outcome"), _release, "internal "),
     ]
-    text = "\n\n".join(define(s, partial(write, process), linkage) for s, write, linkage in functions)
+    parts = [define(s, partial(write, process), linkage) for s, write, linkage in functions]
+    text = "\n\n".join([*parts, lists_code.text(), ring_code.text(call_list.helpers().run)])
     code = compiler.compile_module("player", text, conventions.LITTLE)
     compiler.LASTING.append(code)  # results may be asked for until the process ends
     return code
@@ -133,7 +143,7 @@ def _attempt(process: Process, code: Code, words: Value, argv: Value, numbers: V
     arguments, results = (process.word(code, words, f"W_{word}") for word in ("ARGUMENTS", "RESULTS"))
 
     def is_known(k: Value) -> Value:
-        return code.ask("i1", "is_read", item(code, argv, k, "ptr"), code.item(numbers, "i64", k))
+        return code.ask("i1", "is_read", words, item(code, argv, k, "ptr"), code.item(numbers, "i64", k))
 
     def is_made(k: Value) -> Value:
         result = code.item(code.item(words, "i64", process.word(code, words, "W_RESULTS_AT")), "i64", k * _RESULT_WORDS)
@@ -144,7 +154,7 @@ def _attempt(process: Process, code: Code, words: Value, argv: Value, numbers: V
         buffer = code.ask("ptr", "wrap", result, block)
         code.store(buffer, code.item(buffers, "ptr", k))
         at = code.item(numbers, "i64", arguments + k)
-        return code.where(is_null(buffer).invert(), lambda: code.ask("i1", "is_read", buffer, at))
+        return code.where(is_null(buffer).invert(), lambda: code.ask("i1", "is_read", words, buffer, at))
 
     def with_results() -> Value:
         count = code.leading(results, is_made)
@@ -187,15 +197,16 @@ def _is_valid(process: Process, code: Code, words: Value) -> Value:
     return is_free & is_there & code.leading(count, is_equal).equals(count)
 
 
-def _is_read(process: Process, code: Code, buffer: Value, number: Value) -> Value:
-    """Store the number of a buffer's memory; false for memory of other libraries."""
+def _is_read(process: Process, code: Code, words: Value, buffer: Value, number: Value) -> Value:
+    """Store the number of a buffer's memory; false for memory of other libraries, and of a device
+    that was opened before."""
     block = process.field(code, buffer, "DeviceBuffer.memory")
 
-    def read() -> Value:
+    def is_own() -> Value:
         code.store(process.ask(code, "i64", "INT_BITS", process.field(code, block, "Block.number")), number)
-        return true(code)
+        return process.field(code, block, "Block.pool").equals(process.word(code, words, "W_POOL", "ptr"))
 
-    return code.where(process.field(code, block, "TYPE").equals(process.object(code, "BLOCK")), read)
+    return code.where(process.field(code, block, "TYPE").equals(process.object(code, "BLOCK")), is_own)
 
 
 def _without_memory(process: Process, code: Code) -> Value:
@@ -266,14 +277,31 @@ def _enqueue(process: Process, code: Code, words: Value, argv: Value, numbers: V
         code.store(item(code, numbers, position), at)
 
     def play() -> Value:
+        arena = _take_arena(process, code, words)
         code.count_up(code.constant("i64", 0), process.word(code, words, "W_PLACES"), 1, write)
+        code.either(has_ring, lambda: code.tell("void", "begin", ring))
         run = process.word(code, words, "W_RUN", "ptr")
-        count = code.ask("i64", run, process.word(code, words, "W_STARTS", "ptr"))
-        is_refused = code.where(
-            count.compare("ne", process.word(code, words, "W_COUNT")),
-            lambda: code.ask("i1", "refused", words, argv, buffers, count),
+        count = code.ask("i64", run, item(code, calls, 0, "ptr"))
+        is_numbered = code.choose(
+            has_ring, lambda: code.ask("i1", "number", words, argv, buffers, arena), lambda: true(code)
         )
-        return code.choose(is_refused, failed, lambda: code.ask("i64", "note", words))
+        process.drop_reference(code, arena)
+        is_whole = count.equals(item(code, calls, 1))
+        is_made = code.where(is_numbered, lambda: code.choose(is_whole, is_finished, lambda: is_mended(count)))
+        return code.choose(is_made, lambda: code.ask("i64", "note", words), failed)
+
+    def is_finished() -> Value:
+        function = process.word(code, words, "W_FINISH", "ptr")
+        return code.choose(is_null(function), lambda: true(code), lambda: is_good(_call(process, code, function)))
+
+    def is_good(answer: Value) -> Value:
+        process.drop_reference(code, answer)
+        is_none = answer.equals(process.object(code, "NONE"))
+        mended = partial(code.choose, is_none, lambda: true(code), lambda: is_mended(item(code, calls, 1)))
+        return code.where(is_null(answer).invert(), mended)
+
+    def is_mended(count: Value) -> Value:
+        return code.ask("i1", "refused", words, argv, buffers, count).invert()
 
     def failed() -> Value:
         return code.constant("i64", _FAILED)
@@ -284,9 +312,24 @@ def _enqueue(process: Process, code: Code, words: Value, argv: Value, numbers: V
             is_null(function), play, lambda: code.choose(_is_called(process, code, function), play, failed)
         )
 
+    ring = process.word(code, words, "W_RING", "ptr")
+    has_ring = is_null(ring).invert()
+    # First, as others run while the driver is asked.
+    is_free = code.choose(has_ring, lambda: code.ask("i1", "is_free", ring), lambda: true(code))
     # Again, because another thread may have had its turn in between.
-    is_ready = code.where(code.ask("i1", "is_valid", words), lambda: _has_arena(process, code, words))
+    is_valid = code.where(is_free, lambda: code.ask("i1", "is_valid", words))
+    has_arena = code.where(is_valid, lambda: _has_arena(process, code, words))
+    calls = code.choose(has_arena, lambda: _calls(process, code, words, numbers), lambda: null(code))
+    is_ready = is_null(calls).invert()
     return code.choose(is_ready, begin, lambda: code.constant("i64", _INVALID))
+
+
+def _calls(process: Process, code: Code, words: Value, numbers: Value) -> Value:
+    """The address of the list's `starts` and number of calls; null if there is none for this
+    memory."""
+    lists = process.word(code, words, "W_LISTS", "ptr")
+    only = code.item(words, "i64", process.numbers["W_STARTS"])
+    return code.choose(is_null(lists), lambda: only, lambda: code.ask("ptr", "find", lists, numbers))
 
 
 def _is_called(process: Process, code: Code, function: Value, *args: Value) -> Value:
@@ -310,6 +353,59 @@ def _has_arena(process: Process, code: Code, words: Value) -> Value:
         return nbytes >= process.word(code, words, "W_ARENA_BYTES")
 
     return code.choose(is_null(at), lambda: true(code), is_there)
+
+
+def _take_arena(process: Process, code: Code, words: Value) -> Value:
+    """A new reference to the arena, as others may replace it while the driver is called; null if
+    the list has no word for it."""
+    at = process.word(code, words, "W_ARENA_WORD", "ptr")
+
+    def take() -> Value:
+        block = process.field(code, process.word(code, words, "W_ARENA", "ptr"), "Arena.block")
+        process.count_reference(code, block)
+        return block
+
+    return code.choose(is_null(at), lambda: null(code), take)
+
+
+def _number(process: Process, code: Code, words: Value, argv: Value, buffers: Value, arena: Value) -> Value:
+    """Note the number of the call at its ring, and at the memory that it uses; false if Python has
+    raised an error."""
+    ring = process.word(code, words, "W_RING", "ptr")
+    arguments, results = (process.word(code, words, f"W_{word}") for word in ("ARGUMENTS", "RESULTS"))
+    # Before anything else: no code of others may run while an entry is in use but looks free.
+    code.tell("void", "end", ring)
+    number = process.ask(code, "ptr", "INT", ring_code.last(code, ring))
+
+    def block_of(row: Value, k: Value) -> Value:
+        return process.field(code, item(code, row, k, "ptr"), "DeviceBuffer.memory")
+
+    def is_written(k: Value) -> Value:
+        block = block_of(buffers, k)
+        at = process.field_at(code, block, "Block.writer")
+        before = code.load("ptr", at)
+        process.count_reference(code, number)
+        code.store(number, at)
+        process.drop_reference(code, before)
+        return code.ask("i1", "use", block, number)
+
+    def are_used() -> Value:
+        is_read = code.leading(arguments, lambda k: code.ask("i1", "use", block_of(argv, k), number)).equals(arguments)
+        return code.where(is_read, lambda: code.leading(results, is_written).equals(results))
+
+    def is_arena_used() -> Value:
+        return code.choose(is_null(arena), lambda: true(code), lambda: code.ask("i1", "use", arena, number))
+
+    is_noted = code.where(is_null(number).invert(), lambda: code.where(are_used(), is_arena_used))
+    process.drop_reference(code, number)
+    return is_noted
+
+
+def _use(process: Process, code: Code, block: Value, number: Value) -> Value:
+    """Note a call's number as the last use of a block, as `Block.use` does."""
+    span = process.field(code, block, "Block.span")
+    uses = process.field(code, process.tuple_item(code, span, 0), "_Chunk.uses")
+    return process.ask(code, "i32", "DICT_SET", uses, process.tuple_item(code, span, 1), number).equals(0)
 
 
 def _refused(process: Process, code: Code, words: Value, argv: Value, buffers: Value, count: Value) -> Value:
@@ -344,13 +440,17 @@ def _note(process: Process, code: Code, words: Value) -> Value:
         return code.constant("i64", _FAILED)
 
     def end_of(answer: Value) -> Value:
+        end = code.choose(is_null(word("END")), lambda: answer, lambda: converted(answer))
+        return code.choose(is_null(end), failed, lambda: remember(end))
+
+    def converted(answer: Value) -> Value:
         row, option = code.allocate("ptr", 2), word("OPTION")
         for k, x in enumerate((answer, option)):
             code.store(x, code.item(row, "ptr", k))
         count = code.select(is_null(option), code.constant("i64", 1), 2)
         end = process.ask(code, "ptr", "VECTORCALL", word("END"), row, count, null(code))
         process.drop_reference(code, answer)
-        return code.choose(is_null(end), failed, lambda: remember(end))
+        return end
 
     def remember(end: Value) -> Value:
         at = process.field_at(code, word("TURNS"), "Turns.last")

@@ -92,6 +92,8 @@ class _Chunk:
     room: int  # of each block [B]
     count: int
     free: int  # blocks not in use
+    # By offset, where a backend numbers its calls: the last one that uses the block.
+    uses: dict[int, int] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -133,16 +135,27 @@ class Block:
     """Memory of a pool: `bytes` from `offset` on in the driver's `handle`. Free when it dies.
 
     number: the memory as an argument of the driver's C functions (`Pool`'s `number`)
+    writer: the number of the last call that writes it, where a backend numbers its calls
     """
 
-    __slots__ = ("__weakref__", "bytes", "handle", "number", "offset", "span")
+    __slots__ = ("__weakref__", "bytes", "handle", "number", "offset", "pool", "span", "writer")
 
-    def __init__(self, span: _Span, nbytes: int, number: int):
-        self.span = span
+    def __init__(self, pool: Pool, span: _Span, nbytes: int, number: int):
+        self.pool, self.span = pool, span
         self.handle: Any = span[0].handle
         self.offset = span[1]
         self.bytes = nbytes
         self.number = number
+        self.writer = 0
+
+    @property
+    def last_use(self) -> int:
+        """The number of the last call that uses this memory; 0: none."""
+        return self.span[0].uses.get(self.offset, 0)
+
+    def use(self, call: int) -> None:
+        """Remember that the call with this number uses the memory, also after the block's death."""
+        self.span[0].uses[self.offset] = max(self.last_use, call)
 
 
 class Recallable(Protocol):
@@ -257,7 +270,7 @@ class Pool:
             spans = self._free.get(room)
             span = spans.pop() if spans else self._fresh(use.bytes, room)
             span[0].free -= 1
-            block = Block(span, use.bytes, self._number(span[0].handle, span[1]))
+            block = Block(self, span, use.bytes, self._number(span[0].handle, span[1]))
             life = _Life(block, self._dead.append)
             life.span = span
             self._live[span] = use, life

@@ -55,8 +55,8 @@ class Turns:
 
     __slots__ = ("_device", "caller", "last", "lock", "loss")
 
-    def __init__(self, device: str):
-        self.lock = locks.lock()
+    def __init__(self, device: str, lock: locks.Lock | None = None):
+        self.lock = lock or locks.lock()
         self._device = device
         self.caller: int | None = None
         self.loss: str | None = None

@@ -28,10 +28,12 @@ from rune.backends.shared.join import Join
 from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.queued import bytes_of
 from rune.backends.shared.timing import Meter
+from rune.backends.shared.turns import DeviceBuffer
 from rune.backends.shared.work import Work, WorkStats
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, Physical, instance, no_such_device, physical_devices
-from rune.backends.vulkan.replay import VulkanBuffer, VulkanExecutable
+from rune.backends.vulkan.memory import VulkanMemory
+from rune.backends.vulkan.replay import VulkanExecutable
 from rune.backends.vulkan.session import Session, session_on
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
@@ -178,7 +180,7 @@ class VulkanBackend:
     def _open(self) -> Session:
         try:
             with self.physical.instance.opening():
-                return session_on(VulkanDevice(self.physical, self.target.name))
+                return session_on(VulkanDevice(self.physical, self.target.name), self.work)
         except Failure as failure:
             name = self.target.name
             raise DeviceError(f"device: cannot open {name} ({failure})") from failure
@@ -195,21 +197,21 @@ class VulkanBackend:
                 self._session = self._open()
             return self._session
 
-    def alloc(self, type: ArrayType, maker: str = "alloc") -> VulkanBuffer:
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`. Errors: OutOfMemory."""
         session = self.session()
         block = session.memory.pool.take(size_bytes(type), (type, maker))
-        return VulkanBuffer(block, type, static_shape(type), session)
+        return DeviceBuffer(block, type, static_shape(type))
 
-    def copy_in(self, array: np.ndarray) -> VulkanBuffer:
+    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
         """The array on the device; the host array may change after the return."""
         session, type = self.session(), ArrayType(array.shape, array.dtype)
         block = session.memory.upload(bytes_of(array), (type, "copy_in"))
         # Reading the array back has to wait for this submission.
-        writer = session.device.submissions
-        return VulkanBuffer(block, type, array.shape, session, writer)
+        block.writer = session.device.submissions
+        return DeviceBuffer(block, type, array.shape)
 
-    def copy_in_aside(self, array: np.ndarray) -> tuple[VulkanBuffer, Join]:
+    def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Join]:
         """The array on the device, by a copy in another queue; the join makes programs wait for it.
 
         The same as `copy_in` where the host writes arrays itself, or there is no second queue.
@@ -222,15 +224,16 @@ class VulkanBackend:
             wait = session.aside.send(block, bytes_of(array))
         except Failure as failure:
             raise session.device.failure(failure.code, "copy an array") from failure
-        return VulkanBuffer(block, type, array.shape, session), Join(wait, block)
+        return DeviceBuffer(block, type, array.shape), Join(wait, block)
 
-    def copy_out(self, buffer: VulkanBuffer, type: ArrayType) -> np.ndarray:
+    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
         """The contents as a new host array, after waiting for the submission that writes them."""
-        device, host = buffer.session.device, np.empty(size_bytes(type), np.uint8)
+        block, host = buffer.memory, np.empty(size_bytes(type), np.uint8)
+        memory: VulkanMemory = block.handle.home
         _LOADED.check()
-        if device.loss is not None:
-            raise device.lost_error()
-        buffer.session.memory.read(buffer.memory, 0, host, buffer.writer)
+        if memory.device.loss is not None:
+            raise memory.device.lost_error()
+        memory.read(block, 0, host, block.writer)
         return host.view(type.dtype).reshape(static_shape(type))
 
     def record(self, plan: Plan) -> VulkanExecutable:

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, MutableSequence, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NoReturn
 
 from rune import locks
-from rune.backends.shared.call_list import CallList
-from rune.backends.shared.pool import Block
+from rune.backends.shared.call_list import CallList, length_at
+from rune.backends.shared.turns import Turns
 from rune.backends.vulkan.clock import Clock, Submission, number_of, submission
 from rune.backends.vulkan.driver import (
     Physical,
@@ -65,17 +67,20 @@ _PAUSE_S = 0.001  # between two checks whether all waits have ended
 class Copies:
     """The queue for copies.
 
-    awaiting:    the submission that makes programs wait
-    submissions: the number of copies submitted so far
-    last_join:   the last copy that programs wait for
+    awaiting:  the submission that makes programs wait
+    last_join: the last copy that programs wait for
     """
 
     queue: object
     family: int
     clock: Clock
     awaiting: Submission
-    submissions: int = 0
     last_join: int = 0
+
+    @property
+    def submissions(self) -> int:
+        """The number of copies submitted so far."""
+        return self.clock.submissions
 
 
 class VulkanDevice:
@@ -84,12 +89,11 @@ class VulkanDevice:
     def __init__(self, physical: Physical, name: str):
         vk = api()
         self.physical, self.name = physical, name
-        self.loss: str | None = None  # the reason, once the device is lost or closed
-        self.lock = locks.reentrant()  # queue and command pool; a finalizer may run inside
-        self.submissions = 0
+        # The lock is that of queue and command pool; a finalizer may run inside.
+        self.turns = Turns(name, locks.reentrant())
+        self.lock = self.turns.lock
         self.destructions: deque[tuple[int, Callable[[], None]]] = deque()
-        self._last_ended = 0
-        self._is_unsure = False  # a submission is under way, or was interrupted
+        self._unsure = array("q", [0])  # 1: a submission is under way, or was interrupted
         self._waiting: set[int] = set()  # threads inside vkWaitSemaphores
         self._handles: dict[tuple[str, int], Any] = {}
         self._handle = self._open()
@@ -140,6 +144,28 @@ class VulkanDevice:
         clock = Clock(self)
         return Copies(self._queue(place), place.family, clock, submission(c_array("VkCommandBuffer", []), None, clock))
 
+    @property
+    def loss(self) -> str | None:
+        """The reason, once the device is lost or closed."""
+        return self.turns.loss
+
+    @property
+    def submissions(self) -> int:
+        """The number of the last submission."""
+        return self.clock.submissions
+
+    @submissions.setter
+    def submissions(self, number: int) -> None:
+        self.clock.submissions = number
+
+    @property
+    def _is_unsure(self) -> bool:
+        return bool(self._unsure[0])
+
+    @_is_unsure.setter
+    def _is_unsure(self, is_unsure: bool) -> None:
+        self._unsure[0] = is_unsure
+
     # --- handles -----------------------------------------------------------------------------
 
     @property
@@ -177,18 +203,14 @@ class VulkanDevice:
 
     # --- work --------------------------------------------------------------------------------
 
-    def submission(self, commands: Sequence[object]) -> tuple[Any, Any]:
-        """Command buffers that can be submitted many times: VkSubmitInfo*, and its number's
-        word."""
-        work = submission(commands, self.clock)
-        return work.info, work.number
+    def submission(self, commands: Sequence[object]) -> object:
+        """Command buffers that can be submitted many times: VkSubmitInfo*."""
+        return submission(commands, self.clock).info
 
-    def submit(self, submission: tuple[Any, Any]) -> int:
+    def submit(self, info: object) -> int:
         """Submit work; returns its number. Errors: DeviceError."""
-        info, number = submission
         with self.lock:
-            self._begin()
-            number[0] = self.submissions + 1
+            self.begin()
             # An interrupt between the call and the count would make all later numbers wrong.
             self._is_unsure = True
             code = self.vk.vkQueueSubmit(self.queue, 1, info, api().ffi.NULL)
@@ -198,32 +220,20 @@ class VulkanDevice:
                 raise self.failure(code, "submit work")
             return self.submissions
 
-    def submit_list(self, calls: CallList, numbers: Sequence[MutableSequence[int]], blocks: Iterable[Block]) -> int:
-        """Replay calls that submit work; returns the number of the last submission.
+    def refuse_list(self, calls: CallList, count: int) -> NoReturn:
+        """Raise the error of a list of which so many calls were made."""
+        raise self.failure(calls.status(count), "submit work")
 
-        numbers: the words for the submissions' numbers, which are set here
-        blocks:  the memory that the submissions use
-        Errors:  DeviceError.
-        """
-        with self.lock:
-            # What `_begin` looks for, since every small program's call comes here.
-            if self._is_unsure or self.destructions or self.joins or self.loss is not None:
-                self._begin()
-            last = self.submissions
-            for number in numbers:
-                last += 1
-                number[0] = last
-            self._is_unsure = True
-            end = calls.play()
-            self.submissions += end - (calls.count - len(numbers))  # submissions are the last calls
-            self._is_unsure = False
-            for block in blocks:
-                block.handle.uses[block.offset] = self.submissions
-            if end < calls.count:
-                raise self.failure(calls.status(end), "submit work")
-            return last
+    def hindrances(self) -> list[int]:
+        """The addresses of words of which one is not 0 if `begin` has something to do."""
+        unsure, _ = self._unsure.buffer_info()
+        return [unsure, length_at(self.destructions), length_at(self.joins)]
 
-    def _begin(self) -> None:
+    def marker(self) -> Callable[[], bool]:
+        """The question whether all that was submitted until now has ended."""
+        return partial(self.is_done, self.submissions)
+
+    def begin(self) -> None:
         """Prepare for a submission, under the lock. Errors: DeviceError if the device is lost."""
         if self.loss is not None:
             raise self.lost_error()
@@ -243,21 +253,19 @@ class VulkanDevice:
         if code:
             raise self.failure(code, "wait for its work")
         # All work has ended, so the clocks show the numbers of the last submissions.
-        self.submissions = self._last_ended = self.clock.time
-        if self.copies:
-            self.copies.submissions = self.copies.clock.time
+        for clock in [self.clock, *([self.copies.clock] if self.copies else [])]:
+            clock.submissions = clock.time
         self._is_unsure = False
 
     def is_done(self, number: int) -> bool:
         """Whether a submission, and all before it, have ended."""
-        if number <= self._last_ended and not self._is_unsure:
+        if number <= self.clock.time and not self._is_unsure:
             return True
         with self.lock:
             if self.loss is not None:
                 raise self.lost_error()
             self._settle()
-            self._last_ended = max(self._last_ended, min(self._time(self.clock), self.submissions))
-        return number <= self._last_ended
+            return number <= self._time(self.clock)
 
     def _time(self, clock: Clock) -> int:
         """The clock's count now. Under the lock. Errors: DeviceError."""
@@ -270,10 +278,10 @@ class VulkanDevice:
         """Wait until a submission, and all before it, have ended. Errors: DeviceError."""
         if self.loss is not None:
             raise self.lost_error()
-        if number <= self._last_ended:
+        if number <= self.clock.time:
             return
         self._until(self.clock, number)
-        self._last_ended = max(self._last_ended, number)
+        self.clock.has_reached(number)
         self.check_silence()
 
     def _until(self, clock: Clock, number: int) -> None:
@@ -308,7 +316,7 @@ class VulkanDevice:
     def before_now(self) -> int:
         """The number of the last submission so far. Errors: DeviceError."""
         with self.lock:
-            self._begin()  # settles an interrupted submission, after which the count may be wrong
+            self.begin()  # settles an interrupted submission, after which the count may be wrong
             return self.submissions
 
     def submit_copy(self, copies: Copies, copy: Submission, wait_number: int) -> int:
@@ -317,11 +325,11 @@ class VulkanDevice:
         Errors: DeviceError.
         """
         with self.lock:
-            self._begin()
-            copy.number[0], copy.wait_number[0] = copies.submissions + 1, wait_number
+            self.begin()
+            copy.wait_number[0] = wait_number
             self._is_unsure = True
             code = self.vk.vkQueueSubmit(copies.queue, 1, copy.info, api().ffi.NULL)
-            copies.submissions += code >= 0
+            copies.clock.submissions += code >= 0
             self._is_unsure = False
             if code < 0:
                 raise self.failure(code, "submit a copy")
@@ -372,7 +380,7 @@ class VulkanDevice:
     def failure(self, code: int, action: str) -> DeviceError | OutOfMemory:
         """The error for a result code; a lost device stays lost."""
         if code == api().VK_ERROR_DEVICE_LOST:
-            self.loss = f"the device was lost when it had to {action}"
+            self.turns.loss = f"the device was lost when it had to {action}"
             return self.lost_error()
         kind = OutOfMemory if is_out_of_memory(code) else DeviceError
         return kind(f"vulkan: {self.name} cannot {action} ({result_name(code)})")
@@ -397,7 +405,7 @@ class VulkanDevice:
         with self.lock:
             if self._handle is None:
                 return
-            self.loss = self.loss or "it was closed"
+            self.turns.loss = self.loss or "it was closed"
             while self._waiting:  # other threads, for a slice at most
                 time.sleep(_PAUSE_S)
             self.vk.vkDeviceWaitIdle(self.handle)  # returns at once if the device is lost

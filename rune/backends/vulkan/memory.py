@@ -4,14 +4,12 @@ Where host and device share memory, it stays mapped, and the host copies bytes d
 copies go through staging memory, in pieces, by commands of the device's queue.
 
 The pool may reuse a block while commands that use it are pending, because later commands begin
-after them. Only the host must wait, so each chunk remembers the last submission that used each
-block.
+after them. Only the host must wait, so the pool remembers the last submission that used each block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -43,7 +41,7 @@ class Chunk:
     bytes: int  # of the memory
     is_coherent: bool
     host: np.ndarray | None  # its bytes, where they are mapped
-    uses: dict[int, int] = field(default_factory=dict)  # by offset: the number of the last submission
+    home: VulkanMemory
 
 
 def bytes_of(block: Block) -> np.ndarray:
@@ -143,7 +141,7 @@ class VulkanMemory:
         about = struct("VkBufferDeviceAddressInfo", buffer=buffer)
         address = device.vk.vkGetBufferDeviceAddress(device.handle, about)
         host = self._map(memory, needs.size)[:nbytes] if is_mapped else None
-        return Chunk(buffer, memory, address, needs.size, kind.has(COHERENT), host)
+        return Chunk(buffer, memory, address, needs.size, kind.has(COHERENT), host, self)
 
     def _allocated(self, info: object) -> object:
         """A new allocation. Counted, because a driver may exceed its own limit, and fail later."""
@@ -171,8 +169,7 @@ class VulkanMemory:
         """Remember that a submission uses the blocks."""
         with self.device.lock:
             for block in blocks:
-                uses = block.handle.uses
-                uses[block.offset] = max(uses.get(block.offset, 0), submission)
+                block.use(submission)
 
     # --- copies ------------------------------------------------------------------------------
 
@@ -181,11 +178,11 @@ class VulkanMemory:
         busy: list[Block] = []
         for _ in range(_TRIES):
             block = pool.take(nbytes, about)
-            if self.device.is_done(block.handle.uses.get(block.offset, 0)):
+            if self.device.is_done(block.last_use):
                 return block
             busy.append(block)
-        first = min(busy, key=lambda b: b.handle.uses[b.offset])
-        self.device.wait(first.handle.uses[first.offset])
+        first = min(busy, key=lambda b: b.last_use)
+        self.device.wait(first.last_use)
         return first
 
     def upload(self, source: np.ndarray, about: tuple[object, ...] = ()) -> Block:

@@ -15,19 +15,20 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rune.backends.shared.call_list import CallList, Notes, helpers
 from rune.backends.shared.pool import Block
+from rune.backends.shared.ring import Ring
 from rune.backends.vulkan.clock import number_of
 from rune.backends.vulkan.commands import Commands
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, c_array
 from rune.backends.vulkan.items import (
-    GIVEN,
+    ARENA,
     TABLE,
     ZERO,
     Callback,
@@ -51,6 +52,7 @@ SUBMITTED = 1024  # the most command buffers in one submission
 EXPANDED = 1 << 14  # the most command buffers of an unrolled repetition; longer ones the host repeats
 _GATE_BYTES = 12  # three u32, a VkDispatchIndirectCommand
 _COMPARED = 32  # the most kernels between two barriers
+_TABLE_WORDS = 1 + ARENA  # of a recording's entry: where its table is, and the bases before the arena
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -132,34 +134,42 @@ Nodes = tuple[Node, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """Calls that fill the table and submit all work.
+    """Calls that fill a table and submit all work, for any recording of a schedule.
 
+    entries: the words that recordings have of their own
     bases:   the first of the words for the addresses of bases
-    numbers: the words for the submissions' numbers
     """
 
     calls: CallList
+    entries: Ring
     bases: int
-    numbers: Sequence[MutableSequence[int]]
 
 
 class Recording:
     """Command buffers, and the table that they use; `number` is their last submission.
 
     near:   the table's copy in the device's memory, or the table itself
-    replay: fills the table and submits all work; None where the host decides between nodes
     """
 
-    __slots__ = ("__weakref__", "buffers", "near", "nodes", "number", "replay", "table", "words")
+    __slots__ = ("__weakref__", "buffers", "near", "nodes", "number", "table", "words")
 
     def __init__(self, device: VulkanDevice, table: Block, near: Block):
         self.table, self.near = table, near
         self.words: np.ndarray = bytes_of(table).view(np.int64)
         self.nodes: Nodes = ()
-        self.replay: Replay | None = None
         self.buffers: list[Any] = []  # to be freed with it
         self.number = 0
         weakref.finalize(self, _retire, device, self.buffers, (table, near)).atexit = False
+
+    @property
+    def entry(self) -> list[int] | None:
+        """The words of this recording in a list of calls: its submissions, its table, and the
+        addresses of the first two bases. None where the host decides between nodes."""
+        plays = [node for node in self.nodes if isinstance(node, Play)]
+        if len(plays) < len(self.nodes):
+            return None
+        infos = [number_of(info) for node in plays for info in node.submissions]
+        return [*infos, self.words.ctypes.data, 0, self.near.number]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,25 +202,27 @@ class Recorder:
         recording = Recording(device, table, near)
         with device.lock:
             recording.nodes = _Work(self, table, near, recording.buffers).nodes(self.schedule.items, 0)
-        if all(isinstance(node, Play) for node in recording.nodes):
-            plays = [node for node in recording.nodes if isinstance(node, Play)]
-            recording.replay = self._replay(table, near, [s for node in plays for s in node.submissions])
         return recording
 
-    def _replay(self, table: Block, near: Block, submissions: Sequence[tuple[object, MutableSequence[int]]]) -> Replay:
-        """One list of calls that fills the table and submits."""
+    def replay(self, width: int, most: int) -> Replay:
+        """The list of calls for recordings of which each has so many words, and at most so many
+        recordings."""
         notes, device, layout = Notes(), self.memory.device, self.layout
-        # A plan without an arena never uses its base, so any address will do.
-        bases = notes.row([0, *[near.number] * (GIVEN - 1), *[0] * (self.bases - GIVEN)])
+        first, infos = notes.row([0] * width), width - _TABLE_WORDS
+        bases = first + width - ARENA
+        notes.row([0] * (self.bases - ARENA))  # a plan without an arena never uses its base
         arrays = [layout.bases.ctypes.data, layout.offsets.ctypes.data]
-        numbers = map(notes.constant, (bytes_of(table).ctypes.data, len(layout.offsets), *arrays))
-        notes.call(helpers().fill, *numbers, notes.address_of(bases))
-        for info, _ in submissions:
-            words = map(notes.constant, (number_of(device.queue), 1, number_of(info), 0))
-            notes.call(device.submit_address, *words, checked=True)
-        # The list contains their addresses alone.
-        notes.hold(layout, submissions)
-        return Replay(notes.list(), bases, [number for _, number in submissions])
+        numbers = map(notes.constant, (len(layout.offsets), *arrays))
+        notes.call(helpers().fill, first + infos, *numbers, notes.address_of(bases))
+        queue, one, null = map(notes.constant, (number_of(device.queue), 1, 0))
+        count = notes.constant(device.clock.numbers.last.buffer_info()[0])
+        for info in range(first, first + infos):
+            notes.call(device.submit_address, queue, one, info, null, checked=True)
+            # Together with the submission, so that no interrupt can come between them.
+            notes.call(helpers().number, count)
+        notes.hold(layout, device)
+        calls = notes.list()
+        return Replay(calls, Ring(calls, first, width, most, device.clock.numbers), bases)
 
     @property
     def copies_table(self) -> bool:
@@ -222,7 +234,7 @@ class Recorder:
 def _retire(device: VulkanDevice, buffers: list[Any], tables: Sequence[Block]) -> None:
     """Free command buffers later, since a finaliser calls no driver. Tables may still be in use."""
     for block in tables:
-        block.handle.uses[block.offset] = device.submissions
+        block.use(device.submissions)
     if buffers:
         device.destructions.append((device.submissions, lambda: _free(device, buffers)))
 

@@ -21,12 +21,14 @@ from rune.backends.shared import shortage
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, size_bytes, static_shape
-from rune.backends.shared.native_player import ResultMaker
+from rune.backends.shared.interrupts import deferred
+from rune.backends.shared.native_player import Repeat, ResultMaker, native_player
 from rune.backends.shared.pool import Block
 from rune.backends.shared.protocol import Played
 from rune.backends.shared.queued import call_python, check_dtypes
 from rune.backends.shared.stock import Stock
 from rune.backends.shared.timing import Meter
+from rune.backends.shared.turns import DeviceBuffer
 from rune.backends.shared.work import Work
 from rune.backends.vulkan.driver import Failure
 from rune.backends.vulkan.items import ARENA, GIVEN, Callback, own_kernels
@@ -53,22 +55,10 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan, Space
-from rune.records import dataclass
 
 # The most recordings of a plan for one choice of sizes: a pending call reads a table of its own.
 IN_FLIGHT = 32
 _BACKLOG = 64  # the most pending submissions of one call
-
-
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class VulkanBuffer:
-    """An array in device memory, which is free when the last buffer that holds it dies."""
-
-    memory: Block
-    type: ArrayType
-    shape: tuple[int, ...]
-    session: Session
-    writer: int = 0  # the number of the submission that writes it
 
 
 class VulkanQueue(Protocol):
@@ -82,7 +72,7 @@ class VulkanQueue(Protocol):
         """The current session of the device. Errors: DeviceError in a forked process."""
         ...
 
-    def alloc(self, type: ArrayType, maker: str = "alloc") -> VulkanBuffer:
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`. Errors: OutOfMemory."""
         ...
 
@@ -125,7 +115,11 @@ class _Pipelines(dict[str, Pipeline]):
 
 
 class _Variant:
-    """A plan for one choice of sizes: its recorder, and its idle recordings, the oldest first."""
+    """A plan for one choice of sizes: its recorder, and its recordings.
+
+    replay: plays any of them; None where the host decides between nodes, and until there is one
+    idle:   those that no call uses, the oldest first, where the host decides
+    """
 
     def __init__(self, executable: VulkanExecutable, concrete: Concrete):
         plan, session = executable.plan, executable.session
@@ -147,11 +141,13 @@ class _Variant:
             Timer(executable.meter, concrete.sizes) if executable.meter else None,
             bound,
         )
+        self.recordings: list[Recording] = []
+        self.replay: Replay | None = None
         self.idle: deque[Recording] = deque()
-        self._count = 0
 
-    def take(self) -> Recording:
-        """A recording that no call uses; waits for one if there are IN_FLIGHT already."""
+    def take(self) -> Recording | None:
+        """A recording that no call uses; waits for one if there are IN_FLIGHT already. None if they
+        are replayed."""
         device = self.recorder.memory.device
         try:
             oldest = self.idle.popleft()
@@ -159,20 +155,40 @@ class _Variant:
             return self._new()
         # A pending call still reads this table; overwriting it would change that call.
         if not device.is_done(oldest.number):
-            if self._count < IN_FLIGHT:
+            if len(self.recordings) < IN_FLIGHT:
                 self.idle.appendleft(oldest)
                 return self._new()
             device.wait(oldest.number)
         return oldest
 
-    def _new(self) -> Recording:
+    def await_entry(self, replay: Replay) -> None:
+        """Wait until the next entry of the replay is free, unless there may be another one."""
+        device = self.recorder.memory.device
+        # A pending call still reads this table; overwriting it would change that call.
+        if not device.is_done(replay.entries.next_use):
+            if replay.entries.is_full:
+                device.wait(replay.entries.next_use)
+            else:
+                self._new()
+
+    def _new(self) -> Recording | None:
+        """A new recording; None if the host decides nothing, and it is the replay's next one."""
+        # Not under the device's lock, as those who hold the lock of a pool may wait for that one.
+        device = self.recorder.memory.device
         try:
             recording = self.recorder.record()
         except Failure as failure:
-            device = self.recorder.memory.device
             raise device.failure(failure.code, "record commands") from failure
-        self._count += 1
-        return recording
+        entry = recording.entry
+        with device.lock:
+            if entry is not None and self.replay is None:
+                self.replay = self.recorder.replay(len(entry), IN_FLIGHT)
+            if entry is not None and self.replay is not None:
+                if self.replay.entries.is_full:  # other threads have made some meanwhile
+                    return None
+                self.replay.entries.add(entry)
+            self.recordings.append(recording)
+        return recording if entry is None else None
 
 
 class VulkanExecutable:
@@ -198,7 +214,7 @@ class VulkanExecutable:
         """The kernel code of each kernel, by name."""
         return {name: to_text(code) for name, code in self.plan.kernels.items()}
 
-    def __call__(self, arguments: Sequence[VulkanBuffer], donated: Sequence[int] = ()) -> list[VulkanBuffer]:
+    def __call__(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> list[DeviceBuffer]:
         """Submit all steps; returns at once, unless the host decides between them."""
         concrete = self._concretes([a.shape for a in arguments])
         session = self._backend.session()
@@ -213,7 +229,7 @@ class VulkanExecutable:
             variant = self._variants.get(concrete)
             if variant is None:
                 variant = self._variants.keep(concrete, _Variant(self, concrete))
-            self._run(variant, [b.memory for b in (*arguments, *results)], results)
+            self._run(variant, [b.memory for b in (*arguments, *results)])
         except OutOfMemory as error:
             raise self._shortage(error, concrete) from error
         return results
@@ -221,7 +237,7 @@ class VulkanExecutable:
     def _shortage(self, error: OutOfMemory, concrete: Concrete) -> OutOfMemory:
         return shortage.of_plan(error, self.plan, concrete.sizes, self._backend.target.name)
 
-    def player(self, arguments: Sequence[VulkanBuffer]) -> Played | None:
+    def player(self, arguments: Sequence[DeviceBuffer]) -> Played | None:
         """Calls with arguments of these shapes and dtypes, which are checked once, here."""
         concrete = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
@@ -230,55 +246,91 @@ class VulkanExecutable:
         requests = [pool.request(size_bytes(t), (t, self.plan.name)) for t in concrete.results]
         stocks = [Stock(pool, request) for request in requests]
         makers = tuple(zip(stocks, concrete.results, shapes, strict=True))
-        return Played(partial(self._call_again, concrete, session, makers), shapes)
+        play, repeat = partial(self._call_again, concrete, session, makers), self._repeat(concrete, session)
+        if repeat is not None:
+            play = native_player(play, repeat, session, len(arguments), makers)
+        return Played(play, shapes)
+
+    def _repeat(self, concrete: Concrete, session: Session) -> Repeat | None:
+        """What native code does in a call; None where the host decides between nodes."""
+        variant = self._variants.get(concrete)
+        if variant is None or variant.replay is None or variant.session is not session:
+            return None
+        replay, device = variant.replay, session.device
+        blocks = len(self.plan.arguments) + len(self.plan.results)
+        places = [(replay.bases + GIVEN + number, number) for number in range(blocks)]
+        return Repeat(
+            replay.calls,
+            [*places, (replay.bases + ARENA, -1)] if concrete.arena_bytes else places,
+            arena=session.memory.arena,
+            nbytes=concrete.arena_bytes,
+            unchanged=(),
+            zeros=device.hindrances(),
+            ring=replay.entries,
+            begin=None,
+            finish=None,
+            answer=device.clock.numbers.last.buffer_info()[0],
+            end=None,
+            option=None,
+            has_ended=device.is_done,
+            refuse=partial(self._refused, variant, replay),
+            owner=variant,
+        )
+
+    def _refused(self, variant: _Variant, replay: Replay, count: int, *_: DeviceBuffer) -> None:
+        """Raise the error of a list whose next call the driver refused. Errors: DeviceError,
+        OutOfMemory."""
+        try:
+            variant.session.device.refuse_list(replay.calls, count)
+        except OutOfMemory as error:
+            raise self._shortage(error, variant.concrete) from error
 
     def _call_again(
-        self, concrete: Concrete, session: Session, makers: tuple[ResultMaker, ...], *arguments: VulkanBuffer
-    ) -> tuple[VulkanBuffer, ...] | None:
+        self, concrete: Concrete, session: Session, makers: tuple[ResultMaker, ...], *arguments: DeviceBuffer
+    ) -> tuple[DeviceBuffer, ...] | None:
         """Make a call whose arguments fit. Returns None, having done nothing, where memory is short
         and after the device was opened again."""
-        # Every small program's call comes here: few functions, and no object that is not needed.
         self._backend.check()
         variant = self._variants.get(concrete)
         # A device that was opened again has another session, and the old one is lost.
         if variant is None or variant.session is not session or session.device.loss is not None:
             return None
-        blocks, results = list[Block](), list[VulkanBuffer]()
+        blocks, results, pool = list[Block](), list[DeviceBuffer](), session.memory.pool
         for buffer in arguments:
-            if buffer.session is not session:
+            if buffer.memory.pool is not pool:
                 return None
             blocks.append(buffer.memory)
         try:
             for stock, type, shape in makers:
                 blocks.append(block := stock.take())
-                results.append(VulkanBuffer(block, type, shape, session))
+                results.append(DeviceBuffer(block, type, shape))
         except OutOfMemory:
             return None
         try:
-            self._run(variant, blocks, results)
+            self._run(variant, blocks)
         except OutOfMemory as error:
             raise self._shortage(error, concrete) from error
         return tuple(results)
 
-    def _run(self, variant: _Variant, blocks: list[Block], results: Sequence[VulkanBuffer]) -> None:
+    def _run(self, variant: _Variant, blocks: list[Block]) -> None:
         """Play a recording on the call's memory: blocks of arguments, then of results."""
-        recording, device = variant.take(), variant.session.device
-        replay = recording.replay
+        device, results = variant.session.device, blocks[len(self.plan.arguments) :]
+        recording = variant.take() if variant.replay is None else None
+        number = 0
         try:
-            if replay is None:
+            if recording is not None:
                 self._play(variant, recording, blocks)
-            else:
-                self._replay(variant, replay, blocks)
+            elif variant.replay is not None:
+                self._replay(variant, variant.replay, blocks)
         finally:
-            # After an error, too: what was submitted before it uses the memory.
-            if replay is not None:
-                # Other threads may have submitted since: waiting for theirs too is harmless.
-                recording.number = device.submissions
-            number = recording.number
+            # After an error, too: what was submitted before it uses the memory. Other threads may
+            # have submitted since: waiting for theirs too is harmless.
+            number = device.submissions if recording is None else recording.number
             self._backend.work.follow(partial(device.is_done, number))
             for result in results:
                 result.writer = number
-            variant.idle.append(recording)
+            if recording is not None:
+                variant.idle.append(recording)
 
     def _play(self, variant: _Variant, recording: Recording, buffers: Sequence[Block]) -> None:
         """Play a recording in which the host decides what comes next."""
@@ -298,31 +350,42 @@ class VulkanExecutable:
 
     def _replay(self, variant: _Variant, replay: Replay, blocks: list[Block]) -> None:
         """Play a recording in which the host decides nothing: one list of calls."""
-        session, words, word = variant.session, replay.calls.words, replay.bases + GIVEN
-        for block in blocks:
-            words[word] = block.number
-            word += 1
-        if variant.concrete.arena_bytes:
-            # All work is submitted at once, so the next call can use the same arena.
-            blocks.append(arena := session.memory.arena(variant.concrete.arena_bytes))
-            words[replay.bases + ARENA] = arena.number
-        session.device.submit_list(replay.calls, replay.numbers, blocks)
+        device, entries, nbytes = variant.session.device, replay.entries, variant.concrete.arena_bytes
+        # All work is submitted at once, so the next call can use the same arena.
+        arena = [variant.session.memory.arena(nbytes)] if nbytes else []
+        variant.await_entry(replay)
+        # An interrupt after the submission would leave the entry in use, and look free.
+        with device.lock, deferred():
+            device.begin()
+            while not device.is_done(entries.next_use):  # another thread has used it meanwhile
+                device.wait(entries.next_use)
+            words, first = replay.calls.words, replay.bases + GIVEN
+            for word, block in enumerate(blocks, first):
+                words[word] = block.number
+            for block in arena:
+                words[replay.bases + ARENA] = block.number
+            entries.begin()
+            count = replay.calls.play()
+            entries.end()
+            for block in (*blocks, *arena):
+                block.use(device.submissions)
+            if count < replay.calls.count:
+                device.refuse_list(replay.calls, count)
 
     def _arena(self, variant: _Variant) -> Block | None:
         """Memory for the intermediates of this call alone; None if it has none."""
         nbytes, pool = variant.concrete.arena_bytes, variant.session.memory.pool
         return pool.take(nbytes, ("intermediates of", self.plan.name)) if nbytes else None
 
-    def _check(self, arguments: Sequence[VulkanBuffer], session: Session) -> None:
+    def _check(self, arguments: Sequence[DeviceBuffer], session: Session) -> None:
         for buffer in arguments:
-            if buffer.session is not session:
-                raise buffer.session.device.lost_error()
+            if buffer.memory.pool is not session.memory.pool:
+                raise buffer.memory.handle.home.device.lost_error()
         check_dtypes(self.plan, arguments)
 
 
-def _reuse(buffer: VulkanBuffer, type: ArrayType) -> VulkanBuffer:
-    shape = static_shape(type)
-    return VulkanBuffer(buffer.memory, type, shape, buffer.session, buffer.writer)
+def _reuse(buffer: DeviceBuffer, type: ArrayType) -> DeviceBuffer:
+    return DeviceBuffer(buffer.memory, type, static_shape(type))
 
 
 class _Call:

@@ -44,7 +44,7 @@ class Stamps:
         launch()
         driver.vkCmdWriteTimestamp(buffer, vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, self._pool, 1)
 
-    def run(self, submission: Any) -> tuple[int, float]:
+    def run(self, submission: object) -> tuple[int, float]:
         """Submit and wait; returns the number of the submission, and the seconds."""
         start = time.perf_counter()
         number = self.device.submit(submission)
@@ -90,7 +90,7 @@ class PlayTimed:
     """One launch to be submitted separately, and the timer that reports it."""
 
     run: Run
-    submission: Any
+    submission: object
     stamps: Stamps
     timer: Timer
 

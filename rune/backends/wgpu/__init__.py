@@ -32,6 +32,7 @@ from rune.backends.shared.refusal import refusal
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.turns import Arena, Turns
 from rune.backends.shared.work import Work
+from rune.backends.wgpu.guard import Guard
 from rune.backends.wgpu.read import Reads
 from rune.backends.wgpu.run import POSITIONS, WgpuExecutable, padded
 from rune.backends.wgpu.script import function_of, handle_of
@@ -187,7 +188,7 @@ class WgpuBackend(QueuedBackend):
             limits = {k: v for k, v in adapter.limits.items() if v < (1 << 32) - 1}
             features = [STAMPS] if STAMPS in adapter.features else []
             self.device = adapter.request_device_sync(required_limits=limits, required_features=features)
-        self.queue = self.device.queue
+        self.queue, self.guard = self.device.queue, Guard()
         self.turns = Turns(target.name)  # held while a call is being encoded
         self.work = Work()
         self.check = _loaded.check
@@ -202,9 +203,10 @@ class WgpuBackend(QueuedBackend):
             settle=self.synchronize,
             largest_bytes=min(largest, _limit(adapter, "buffer_size"), POSITIONS) // 4 * 4,
             kept_bytes=_KEPT_BYTES if on_host else None,
+            number=lambda handle, _: id(handle),
         )
         self.reads = Reads(self, self.pool.largest_bytes or largest)
-        self._arena = Arena(self.pool)
+        self.all_arena = Arena(self.pool)
         self._layouts: dict[int, Any] = {}
         self._numbers: Any = None
 
@@ -240,7 +242,7 @@ class WgpuBackend(QueuedBackend):
 
     def arena(self, nbytes: int) -> Block:
         """The memory that all plans of the device share for their intermediates."""
-        return self._arena(padded(nbytes))
+        return self.all_arena(padded(nbytes))
 
     def room(self, nbytes: int) -> int:
         """The bytes to request: WebGPU copies whole words."""
@@ -275,9 +277,10 @@ class WgpuBackend(QueuedBackend):
 
     def marker(self) -> Callable[[], bool]:
         """A function that says whether the queue is empty: the API has no finer progress."""
-        return self._is_idle
+        return self.is_idle
 
-    def _is_idle(self) -> bool:
+    def is_idle(self, *_: object) -> bool:
+        """Whether the queue is empty: a call that has ended may look as if it had not."""
         self._poll.play()
         return bool(self._poll.status(0))
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import Queue
+from rune.backends.shared.turns import Arena
+from rune.backends.wgpu.guard import Guard
 from rune.errors import DeviceError
 from rune.lowering.codegen.wgsl.render import Rendered
 
@@ -19,6 +21,8 @@ class WgpuQueue(Queue, Protocol):
     wgpu: Any  # the package
     device: Any
     queue: Any
+    guard: Guard
+    all_arena: Arena  # of all plans
     most_memories: int  # storage buffers of one kernel
     most_groups: int  # workgroups along one dimension
 
@@ -37,6 +41,10 @@ class WgpuQueue(Queue, Protocol):
 
     def numbers(self, count: int) -> Any:
         """A buffer that holds 0, 1, 2, ... as i32, at least `count` of them."""
+        ...
+
+    def is_idle(self, *_: object) -> bool:
+        """Whether the queue is empty."""
         ...
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:

@@ -23,6 +23,8 @@ import numpy as np
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, evaluate, run
 from rune.backends.shared.interrupts import deferred
+from rune.backends.shared.lists import ARENA, Lists
+from rune.backends.shared.native_player import Repeat
 from rune.backends.shared.parts import parts
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import QueuedExecutable, QueuedWalker
@@ -289,6 +291,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         self._dispatches: Bounded[Concrete, dict[Any, tuple[_Dispatch, ...]]] = Bounded()
         self._sources: dict[str, str] = {}
         self._scripts: Bounded[tuple[object, ...], Script] = Bounded(KEPT)
+        self._lists: Bounded[Concrete, Lists] = Bounded()
         self._is_straight = all(isinstance(s, Launch | Copy) for s in plan.steps)
         for step in all_steps(plan):
             if isinstance(step, Launch):
@@ -311,7 +314,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         script = self._scripts.get(key)
         with self.backend.failing(self.plan.name):
             if script is not None:
-                script.play()
+                script.play(self.backend.guard)
             elif self.meter is not None:
                 self._run_timed(self.meter, concrete, memory)
             else:
@@ -320,15 +323,48 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
     def run_again(self, concrete: Concrete, blocks: list[Block]) -> Callable[[], bool] | None:
         """As `run_steps`, on blocks of arguments, then of results."""
         # In the order of the memory of `run_steps`, where the arena is last.
-        script = self._scripts.get((concrete, *[block.handle for block in (*blocks, *self.arena(concrete))]))
+        arena, lists = self.arena(concrete), self._lists.get(concrete)
+        script = self._scripts.get((concrete, *[block.handle for block in (*blocks, *arena)]))
         if script is None:
             return super().run_again(concrete, blocks)
-        try:  # entering `failing` would take 1 µs
-            script.play()
-        except Exception as error:
-            self.backend.translate(error, self.plan.name)
-            raise
+        with self.backend.failing(self.plan.name):
+            script.play(self.backend.guard)
+        if lists is not None and len(script.lists) == 1:
+            # Not the blocks: their memory would never be free again.
+            memory = [*blocks, *arena]
+            key = (*[block.number for block in blocks], arena[0].number if arena else 0)
+            lists.keep(key, script.lists[0], (script, [block.handle for block in memory]))
         return None
+
+    def repeat(self, concrete: Concrete) -> Repeat | None:
+        """The scripts as native code plays them; None where the host has to walk."""
+        if self.meter is not None or not self._is_straight:
+            return None
+        blocks = len(self.plan.arguments) + len(self.plan.results)
+        lists, backend = self._lists.keep(concrete, Lists(blocks, KEPT)), self.backend
+        return Repeat(
+            lists,
+            [(ARENA, -1)] if self._uses_arena else [],
+            arena=backend.all_arena,
+            nbytes=padded(concrete.arena_bytes),
+            unchanged=(),
+            zeros=(),
+            ring=None,
+            begin=backend.guard.enter,
+            finish=backend.guard.leave,
+            answer=lists.address(0),  # any word: the end of a call is that of all
+            end=None,
+            option=None,
+            has_ended=backend.is_idle,
+            refuse=self._refused,
+            owner=self,
+        )
+
+    def _refused(self, *_: object) -> None:
+        """Raise the error of a script that native code has played. Errors: DeviceError,
+        MemoryError."""
+        with self.backend.failing(self.plan.name):
+            self.backend.guard.raise_error()
 
     def _encode(self, key: tuple[object, ...], concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Encode all steps, submit them, and keep the commands as a script if that is possible."""

@@ -2,7 +2,7 @@
 
 The commands that a walk of the steps has encoded are encoded again without walking: as one list of
 calls of the native library's functions (shared/call_list.py), because wgpu-py's wrappers cost more
-than the work. Errors of these functions are raised after the last call, as wgpu-py raises them.
+than the work. Errors of these functions are raised after the last call (guard.py).
 
 A script is valid for one choice of memory. The pool hands out the same blocks again, so few scripts
 are needed.
@@ -11,14 +11,14 @@ are needed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, Protocol
 
-from rune.backends.shared.call_list import Notes
-from rune.backends.shared.interrupts import deferred
+from rune.backends.shared.call_list import CallList, Notes
+from rune.backends.wgpu.guard import Guard
 from rune.records import dataclass
 
 KEPT = 32  # scripts of one plan
@@ -77,21 +77,22 @@ class Script:
     device: Native
     queue: Native
 
-    def play(self) -> None:
-        """Encode and submit all commands. Signal handlers run between submissions."""
-        for play in self.plays:
-            with deferred():
-                play()
+    def play(self, guard: Guard) -> None:
+        """Encode and submit all commands. Signal handlers run between submissions. Errors: those of
+        wgpu-py."""
+        for calls in self.lists:
+            with guard:
+                calls.play()
 
     @functools.cached_property
-    def plays(self) -> tuple[Callable[[], object], ...]:
-        """Functions that encode and submit, one for each submission. Errors: those of wgpu-py."""
-        # Separate functions, so that signal handlers can run between submissions.
+    def lists(self) -> tuple[CallList, ...]:
+        """Lists of calls that encode and submit, one for each submission."""
+        # Separate ones, so that signal handlers can run between submissions.
         cuts = [k for k, command in enumerate(self.commands) if isinstance(command, Cut)]
         submissions = pairwise([-1, *cuts, len(self.commands)])
-        return tuple(self._play(self.commands[first + 1 : end]) for first, end in submissions)
+        return tuple(self._list(self.commands[first + 1 : end]) for first, end in submissions)
 
-    def _play(self, group: Sequence[Launch | Move | Cut]) -> Callable[[], object]:
+    def _list(self, group: Sequence[Launch | Move | Cut]) -> CallList:
         writer = _Writer(Notes(), self.device, self.queue)
         for command in group:
             match command:
@@ -100,10 +101,7 @@ class Script:
                 case Move():
                     writer.move(command)
         writer.submit()
-        # Handles do not keep their objects alive, so the script does.
-        play = writer.notes.list().play
-        # By the wrapper of wgpu-py, which raises what the library has reported during the calls.
-        return import_module("wgpu.backends.wgpu_native._api").libf._make_proxy_func("play", play)
+        return writer.notes.list()  # handles do not keep their objects alive, so the script does
 
 
 def _library() -> Any:

@@ -91,7 +91,7 @@ def test_only_without_a_window_tables_are_in_the_hosts_memory():
 def recording(executable: object) -> Recording:
     """The first recording of its only sizes."""
     (variant,) = executable._variants.values()  # type: ignore[attr-defined]
-    return variant.idle[0]
+    return variant.recordings[0]
 
 
 @needs_device

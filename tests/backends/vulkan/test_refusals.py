@@ -5,6 +5,7 @@ The software drivers refuse none of these, so functions that return an error cod
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -102,6 +103,35 @@ def test_work_that_the_driver_does_not_take_is_not_counted(device: VulkanDevice,
     with pytest.raises(DeviceError, match=r"vulkan: vulkan:0 cannot submit work \(VK_ERROR_UNKNOWN\)"):
         device.submit(device.submission(c_array("VkCommandBuffer", [])))
     assert device.submissions == before
+
+
+@pytest.mark.parametrize("code", ["VK_ERROR_UNKNOWN", "VK_ERROR_OUT_OF_DEVICE_MEMORY"])
+def test_a_native_call_that_the_driver_does_not_take_is_an_error_and_the_next_one_is_right(
+    backend: vulkan.VulkanBackend, monkeypatch: pytest.MonkeyPatch, code: str
+):
+    device, codes = backend.session().device, list[int]()
+    kinds = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p
+    original = ctypes.CFUNCTYPE(*kinds)(device.submit_address)
+    answer = ctypes.CFUNCTYPE(*kinds)(lambda *arguments: codes.pop() if codes else original(*arguments))
+    monkeypatch.setattr(device, "submit_address", ctypes.cast(answer, ctypes.c_void_p).value)
+    executable, x = backend.record(chain(2)), backend.copy_in(X)
+    executable([x])
+    played, before = executable.player([x]), device.submissions
+    assert played is not None
+
+    codes.append(getattr(api(), code))
+    kind = OutOfMemory if "MEMORY" in code else DeviceError
+    with pytest.raises(kind, match=rf"cannot submit work \({code}"):
+        played.play(x)
+
+    assert not codes
+    assert device.submissions == before
+    results = played.play(x)
+    assert results is not None
+    result, _ = results
+    np.testing.assert_array_equal(backend.copy_out(result, result.type), 4 * X)
+    stats = backend.work_stats()
+    assert (stats.submitted, stats.in_flight) == (3, 0)
 
 
 def test_work_that_cannot_be_waited_for_after_an_interrupt_is_an_error(

@@ -6,8 +6,9 @@ branches need the host; and every loop and branch means what the oracle says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from rune.backends import vulkan
 from rune.backends.shared.executor import Concretes
 from rune.backends.vulkan import replay, schedule
+from rune.backends.vulkan.driver import api
 from rune.backends.vulkan.items import Choice, Repeat, Run, is_recordable, runs_of
 from rune.lowering.plan import Launch, Slot, Space
 from tests.backends.plans import run
@@ -30,11 +32,19 @@ from tests.backends.vulkan.cases import (
     needs_device,
     opened,
 )
+from tests.backends.vulkan.two_queues import two_queues
 from tests.support.close import close, same
 from tests.support.oracle import by_reference
 from tests.support.sampling import one_in
 
 pytestmark = needs_device
+
+
+def native(executable: Any, buffer: Any) -> Callable[..., Any]:
+    """The native function for calls with such an argument."""
+    play = executable.player([buffer]).play
+    assert type(play).__name__ == "builtin_function_or_method"
+    return play
 
 
 @pytest.fixture
@@ -79,7 +89,34 @@ def test_more_calls_in_flight_than_recordings_wait_for_the_oldest(backend):
         executable([x])
 
     (variant,) = executable._variants.values()
-    assert 1 <= variant._count <= replay.IN_FLIGHT
+    assert 1 <= len(variant.recordings) <= replay.IN_FLIGHT
+
+
+def test_native_calls_in_flight_have_tables_of_their_own_however_late_the_device_is():
+    with two_queues() as late:
+        backend, inputs = late.backend, [np.full(30, k, np.float32) for k in range(replay.IN_FLIGHT + 9)]
+        executable, buffers = backend.record(chain(5)), [backend.copy_in(x) for x in inputs]
+        for _ in range(3):
+            executable([buffers[0]])
+        play = native(executable, buffers[0])
+
+        results = [play(buffer) for buffer in buffers]
+
+        for x, (result, _) in zip(inputs, results, strict=True):
+            same(x * np.float32(2.0**5), backend.copy_out(result, result.type))
+
+
+def test_a_native_call_on_memory_of_a_lost_device_is_not_made(backend):
+    executable, x = backend.record(chain(2)), backend.copy_in(np.ones(5, np.float32))
+    executable([x])
+    play = native(executable, x)
+    backend.session().device.failure(api().VK_ERROR_DEVICE_LOST, "submit work")
+    y = backend.copy_in(np.ones(5, np.float32))
+    executable([y])
+    play_now = native(executable, y)
+
+    assert play(x) is play(y) is play_now(x) is None
+    same(np.full(5, 4, np.float32), backend.copy_out(play_now(y)[0], y.type))
 
 
 def test_a_barrier_stands_only_between_launches_that_touch_the_same_bytes(backend, monkeypatch):

@@ -18,6 +18,7 @@ import struct
 import sys
 import sysconfig
 from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from enum import IntEnum
@@ -283,6 +284,11 @@ _FUNCTIONS = {
     "DICT_SIZE": "PyDict_Size",
     "METHOD_NEW": "PyMethod_New",
     "NEXT": "PyIter_Next",
+    "ATTRIBUTE": "PyObject_GetAttr",
+    "SET_ATTRIBUTE": "PyObject_SetAttr",
+    "CALL_METHOD": "PyObject_VectorcallMethod",
+    "IS_CALLABLE": "PyCallable_Check",
+    "THREAD": "PyThread_get_thread_ident",
     "INT": "PyLong_FromUnsignedLongLong",
     "INT_BITS": "PyLong_AsUnsignedLongLongMask",
     "FETCH_ERROR": "PyErr_Fetch",
@@ -370,7 +376,8 @@ def host() -> Process | None:
 
 
 def _is_layout_known() -> bool:
-    """Whether tuples, lists, bytes and reference counts have the layout that native code reads."""
+    """Whether tuples, lists, deques, bytes and reference counts have the layout that native code
+    reads."""
     marks = object(), object(), object()
     list_of_marks = [*marks, None]
     size, items = object.__basicsize__, tuple.__basicsize__
@@ -378,13 +385,20 @@ def _is_layout_known() -> bool:
     address = id(text) + bytes.__basicsize__ - 1
     alone, busy = object(), object()
     others = [busy] * 5
+    queue = deque(marks)
     return (
         [_word(id(marks) + items + 8 * k) for k in range(3)] == [*map(id, marks)]
         and _word(id(marks) + size) == 3
         and _word(id(list_of_marks) + size) == 4
+        and _word(length_at(queue)) == 3
         and ctypes.string_at(address, len(text)) == text
         and _references(busy) == _references(alone) + len(others)
     )
+
+
+def length_at(queue: deque[Any]) -> int:
+    """The address of a deque's length."""
+    return id(queue) + object.__basicsize__
 
 
 def _references(value: object) -> int:
