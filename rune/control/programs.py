@@ -16,6 +16,7 @@ from rune.core.program import Program, Var
 from rune.core.sizes import Sizes, match_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType, same_layout
+from rune.core.value_keys import Parameters
 from rune.core.values import Value
 from rune.errors import CheckError
 from rune.ops.family import types_text, zeros_of
@@ -118,7 +119,7 @@ def run_equation(primitive: Primitive, args: Sequence[Value], params: Mapping[st
     """The results of one equation, compiled, for concrete arguments."""
     types = tuple(type_of(a) for a in args)
     # The same program object each time: compiled code is stored on it.
-    program = one_equation(primitive, types, tuple(sorted(params.items())))
+    program = one_equation(primitive, types, Parameters(sorted(params.items())))
     return run_call(primitive.name, program, args)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
+from rune.core.value_keys import value_key
 
 
 def same_program(a: Program, b: Program) -> bool:
@@ -70,7 +71,12 @@ def _same_param(a: object, b: object) -> bool:
         return same_program(a, b)
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(_same_param(x, y) for x, y in zip(a, b))
-    return type(a) is type(b) and a == b
+    if a is b or type(a) is not type(b):
+        return a is b
+    try:
+        return value_key(a) == value_key(b)
+    except TypeError:  # it has an element without a hash
+        return a == b
 
 
 def _same_value(x: np.ndarray, y: np.ndarray) -> bool:
@@ -148,7 +154,7 @@ def _param_key(value: object, program_numbers: dict[Program, int]) -> Hashable:
             hash(value)
         except TypeError:
             return _Itself(value)
-        return type(value), value  # 1, 1.0 and True are equal, and different parameters
+        return value_key(value)
     if value in program_numbers:  # held twice: written out once
         return program_numbers[value]
     program_numbers[value] = len(program_numbers)

@@ -26,6 +26,7 @@ from rune.core.primitive import EXTENSION, NOT_DIFFERENTIABLE, ZERO, Direct, Jvp
 from rune.core.source import Source
 from rune.core.staging import Staged, stage
 from rune.core.types import ArrayType
+from rune.core.value_keys import Parameters
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule, at_line
@@ -172,7 +173,7 @@ def _eager(expansion: _Expansion | None, has_sources: bool, itself: Itself) -> R
         operation, place = itself(), placement(itself().name, args)
         if place.device is None and expansion is not None:
             return expansion.results(*args, **params)
-        program = one_operation(operation, tuple(map(type_of, args)), tuple(sorted(params.items())))
+        program = one_operation(operation, tuple(map(type_of, args)), Parameters(sorted(params.items())))
         outs = run_program(program, args, place)
         return outs if operation.multiple_results else outs[0]
 
@@ -326,7 +327,7 @@ class _Expansion:
 
     def types(self, types: Sequence[ArrayType], params: Mapping[str, object]) -> Any:
         """The types of the results."""
-        outs = _types_of(self, tuple(types), tuple(params.items()))
+        outs = _types_of(self, tuple(types), Parameters(params.items()))
         return outs if self.multiple_results else outs[0]
 
     def jvp(self, itself: Itself) -> Rule:

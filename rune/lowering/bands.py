@@ -20,9 +20,8 @@ from itertools import product
 from rune import dims
 from rune.dims import Size
 from rune.lowering.arena import type_bytes
-from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
-from rune.lowering.kernel.rewrite import expressions, perfect_nest, walk, walk_expr
+from rune.lowering.kernel.rewrite import expressions, loads, perfect_nest, walk
 from rune.lowering.kernelize.walks import ROLES, SIZES, digits_of
 from rune.lowering.kernels import Invoke, KernelProgram, Routine, Value
 from rune.lowering.plan import Call, Launch, Plan, Slot, Space, Step
@@ -295,8 +294,7 @@ def _indices(code: KernelCode, name: str) -> Iterator[Size]:
     for stmt in walk(code.body):
         if isinstance(stmt, Store) and stmt.buffer == name:
             yield stmt.index
-        for expression in expressions(stmt):
-            yield from (x.indices[0] for x in walk_expr(expression) if isinstance(x, Load) and x.buffer == name)
+        yield from (x.indices[0] for x in loads(expressions(stmt)) if x.buffer == name)
 
 
 # --- memory -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from rune.core.lower import Library
 from rune.core.primitive import Collective, Effect, Primitive
 from rune.core.program import Equation, Var
 from rune.core.types import ArrayType
+from rune.core.value_keys import Parameters
 from rune.core.values import Value
 from rune.lowering.meetings import CollectiveCall, PlaceCall
 from rune.records import dataclass
@@ -75,7 +76,7 @@ class LibraryCall:
     """The NumPy meaning of a primitive, as a host function."""
 
     primitive: Primitive
-    params: tuple[tuple[str, object], ...]
+    params: Parameters
 
     @property
     def borrows(self) -> bool:
@@ -103,7 +104,7 @@ def write_library_call(primitive: Primitive, args: Sequence[Value], params: Mapp
     """Bind the call of a primitive's NumPy meaning."""
     result_types = primitive.type_rule(*map(type_of, args), **params)
     types = tuple(result_types) if primitive.multiple_results else (result_types,)
-    call = LibraryCall(primitive, tuple(sorted(params.items())))
+    call = LibraryCall(primitive, Parameters(sorted(params.items())))
     outs = host_call(*args, call=call, results=types, effect=None, has_token=False)
     return outs if primitive.multiple_results else outs[0]
 

@@ -27,14 +27,14 @@ Not said here: loop order, tiling, which axes become vectors (build); offsets (m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from rune.core.types import ArrayType
-from rune.dims import Dim, Size, symbol
+from rune.dims import Dim, Size, product, symbol
 from rune.errors import Frame
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Let
@@ -371,8 +371,23 @@ def evaluations(statement: Statement) -> Iterator[tuple[Size, tuple[Expr, ...], 
 
 def points(axes: Axes) -> Size:
     """Number of points of some axes."""
-    # Without axes there is one point, not zero.
-    count: Size = 1
+    return product(axis.size for axis in axes)
+
+
+def row_major(axes: Iterable[Axis]) -> Size:
+    """The number of a point of some axes, the last axis running fastest."""
+    place: Size = 0
     for axis in axes:
-        count = count * axis.size
-    return count
+        place = place * axis.size + axis.symbol
+    return place
+
+
+def positions(number: Size, axes: Sequence[Axis]) -> tuple[dict[str, Size], Size]:
+    """The position on each axis of the point with this number, and the number of their grid.
+
+    The inverse of `row_major`: axes may be the last ones of several, which the grids run through.
+    """
+    at: dict[str, Size] = {}
+    for axis in reversed(axes):
+        at[axis.name], number = number % axis.size, number // axis.size
+    return at, number

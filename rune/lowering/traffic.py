@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from rune.dims import Size, product
-from rune.lowering.kernel.expr import Expr, Load
+from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import Access, Fetch, For, KernelCode, Let, Stmt, Store
-from rune.lowering.kernel.rewrite import bodies, expressions, loads_in, names_in, size_names, walk_expr
+from rune.lowering.kernel.rewrite import bodies, expressions, loads, loads_in, names_in, size_names
 from rune.lowering.kernelize.cost import estimate
 from rune.records import dataclass
 
@@ -39,7 +39,7 @@ def traffic(code: KernelCode) -> dict[str, Traffic]:
     # A value computed only from these depends on no loop.
     constant = [*code.sizes, *(p.name for p in code.params if p.access is Access.READ)]
     for stmt, scope in _statements(code.body, {name: {} for name in constant}, {}):
-        for load in _loads(stmt):
+        for load in loads(expressions(stmt)):
             reads[load.buffer] = reads.get(load.buffer, 0) + _points(load.indices[0], scope)
         if isinstance(stmt, Store):
             points = _points(stmt.index, scope)
@@ -76,11 +76,6 @@ def _depends(value: Expr, scope: Scope, loops: Mapping[str, Size]) -> Mapping[st
     if names <= scope.keys():
         return {k: v for name in names for k, v in scope[name].items()}
     return loops
-
-
-def _loads(stmt: Stmt) -> Iterator[Load]:
-    parts = (part for e in expressions(stmt) for part in walk_expr(e))
-    return (part for part in parts if isinstance(part, Load))
 
 
 def _points(index: Size, scope: Scope) -> Size:

@@ -295,7 +295,7 @@ def ravel_multi_index(
     steps = list(zip(pairs, sizes, strict=True))
     for x, size in steps if order == "C" else reversed(steps):
         position = position * size_value(size, type_of(x).dtype) + x
-    return position
+    return position if steps else array(0)
 
 
 def _bounded(x: ArrayLike, size: Size, mode: str) -> ArrayLike:

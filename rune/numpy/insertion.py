@@ -74,6 +74,8 @@ def _places(name: str, where: object, size: int, end: int) -> np.ndarray:
         raise DtypeError(f"{name}: cannot use positions of dtype {places.dtype} (integers required)")
     if np.any((places < -size) | (places >= end)):
         raise AxisError(f"{name}: cannot find position {where} (an axis of size {size})")
+    # In 64 bits: the size may not fit into the dtype of the positions.
+    places = places.astype(np.int64)
     return np.where(places < 0, places + size, places)
 
 

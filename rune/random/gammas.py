@@ -272,11 +272,13 @@ def f(
 
     >>> import rune
     >>> rune.random.f(rune.random.key(0), 4.0, 6.0, (2,))
-    Array([2.3246078 , 0.30951998], f32[2], cpu:0)
+    Array([2.3246078, 0.30952  ], f32[2], cpu:0)
     """
     _, shape, (num, den) = real_arguments("f", shape, dtype, dfnum, dfden)
     lower, upper = _two_logs(key, den / 2.0, num / 2.0, shape)
-    return (rnp.exp(upper) * 2.0 / num) / (rnp.exp(lower) * 2.0 / den)
+    # By the difference of the logarithms: for few degrees of freedom both numbers may be below the
+    # smallest float.
+    return rnp.exp(upper - lower) * (den / num)
 
 
 @Sampler
@@ -291,13 +293,14 @@ def t(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLik
 
     >>> import rune
     >>> rune.random.t(rune.random.key(0), 4.0, (2,))
-    Array([ 0.7160014, -2.4174414], f32[2], cpu:0)
+    Array([ 0.71600133, -2.4174414 ], f32[2], cpu:0)
     """
     kind, shape, (degrees,) = real_arguments("t", shape, dtype, df)
     first, second = split(single_key("t", key))
     half = degrees / 2.0
-    gamma_number = gamma.core(second, half, shape, kind)
-    return standard_normal(first, shape, kind) * rnp.sqrt(half / gamma_number)
+    # By the logarithm: for few degrees of freedom the number may be below the smallest float.
+    log = loggamma.core(second, half, shape, kind)
+    return standard_normal(first, shape, kind) * rnp.exp(0.5 * (rnp.log(half) - log))
 
 
 @Sampler
@@ -311,13 +314,14 @@ def generalized_normal(key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: D
 
     >>> import rune
     >>> rune.random.generalized_normal(rune.random.key(0), 3.0, (2,))
-    Array([0.89282674, 0.09650234], f32[2], cpu:0)
+    Array([0.89282674, 0.09650235], f32[2], cpu:0)
     """
     kind = floating("generalized_normal", dtype, p)
     power = in_dtype("generalized_normal", p, kind)
     first, second = split(single_key("generalized_normal", key))
-    gamma_number = gamma.core(first, 1.0 / power, shape, kind)
-    return rademacher.core(second, shape, kind) * rnp.power(gamma_number, 1.0 / power)
+    # By the logarithm: for large p many gamma numbers are below the smallest float, but no root.
+    log = loggamma.core(first, 1.0 / power, shape, kind)
+    return rademacher.core(second, shape, kind) * rnp.exp(log / power)
 
 
 @with_static("d")
@@ -332,7 +336,7 @@ def ball(key: ArrayLike, d: int, p: ArrayLike = 2.0, shape: Shape = (), dtype: D
 
     >>> import rune
     >>> rune.random.ball(rune.random.key(0), 3)
-    Array([0.91715974, 0.39274216, 0.0116535 ], f32[3], cpu:0)
+    Array([0.91715974, 0.3927421 , 0.0116535 ], f32[3], cpu:0)
     """
     kind = floating("ball", dtype, p)
     power = in_dtype("ball", p, kind)

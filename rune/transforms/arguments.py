@@ -14,6 +14,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array, as_array, default_place, put
 from rune.core.interpreter import Tracer, type_of
+from rune.core.value_keys import value_key
 from rune.core.values import Operand, Value
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
@@ -233,6 +234,6 @@ def is_same_static(a: object, b: object) -> bool:
     if a is b or type(a) is not type(b):
         return a is b
     try:
-        return hash(a) == hash(b) and bool(a == b)
+        return hash(a) == hash(b) and value_key(a) == value_key(b)
     except (TypeError, ValueError):  # unhashable, or its == compares elements
         return False

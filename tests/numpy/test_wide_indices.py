@@ -1,4 +1,4 @@
-"""Positions that need 64-bit integers mean the same as Python's integers, in every mode."""
+"""Positions of any integer dtype mean the same as Python's integers, in every mode."""
 
 from __future__ import annotations
 
@@ -158,3 +158,28 @@ def test_positions_beyond_the_dtype_of_flat_positions_are_wider(size: int, dtype
     rows, columns = rnp.unravel_index(rnp.array([-1], "int8"), (size, 2))
 
     assert (rows.dtype, rows.tolist(), columns.tolist()) == (dtype, [size - 1], [1])
+
+
+# --- narrow positions in long axes ----------------------------------------------------------------
+
+LONG = np.arange(300.0, dtype=np.float32)
+NARROW: dict[str, Any] = {
+    "delete": lambda xp, x, i: xp.delete(x, i),
+    "insert": lambda xp, x, i: xp.insert(x, i, 7.0),
+    "take": lambda xp, x, i: xp.take(x, i),
+    "getitem": lambda xp, x, i: x[i],
+    "take_along_axis": lambda xp, x, i: xp.take_along_axis(x, i, 0),
+    "ravel_multi_index": lambda xp, x, i: xp.ravel_multi_index((i, i), (300, 400), mode="wrap"),
+    "bincount": lambda xp, x, i: xp.bincount(xp.abs(i.astype(np.int32)), minlength=300),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
+@pytest.mark.parametrize("name", NARROW)
+def test_positions_whose_dtype_does_not_hold_the_size_of_the_axis_select_as_numpys(name: str, dtype: type):
+    positions = np.array([5, 127, -1], np.int64).astype(dtype)
+    positions = np.where(positions > 299, 299, positions).astype(dtype)  # 65535 is out of bounds
+
+    result = NARROW[name](rnp, rnp.asarray(LONG), rnp.asarray(positions))
+
+    assert [*np.asarray(result)] == [*NARROW[name](np, LONG, positions.astype(np.int64))]

@@ -68,6 +68,10 @@ CONTINUOUS = (
     ),
     Case("rayleigh", lambda k, s: random.rayleigh(k, 2.0, s), stats.rayleigh(scale=2), (0, INF)),
     Case("wald", lambda k, s: random.wald(k, 0.7, s), stats.invgauss(0.7), (0, INF)),
+    # Parameters at which a difference, or a number below the smallest float, left nothing right.
+    Case("wald of 10,000", lambda k, s: random.wald(k, 1e4, s), stats.invgauss(1e4), (0, INF)),
+    Case("t of few degrees", lambda k, s: random.t(k, 0.05, s), stats.t(0.05), (-INF, INF)),
+    Case("generalized_normal of 100", lambda k, s: random.generalized_normal(k, 100.0, s), stats.gennorm(100), (-2, 2)),
     Case("exponential", lambda k, s: random.exponential(k, s), stats.expon(), (0, INF)),
     Case("gumbel", lambda k, s: random.gumbel(k, s), stats.gumbel_r(), (-INF, INF)),
     Case("gumbel high", lambda k, s: random.gumbel(k, s, mode="high"), stats.gumbel_r(), (-INF, INF)),

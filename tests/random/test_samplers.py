@@ -97,6 +97,12 @@ def test_the_distribution_function_is_that_of_the_distribution(case: Case):
     assert stats.kstest(numbers(case), case.law.cdf).pvalue > 1e-3
 
 
+def test_ratios_of_numbers_below_the_smallest_float_have_their_distribution():
+    sample = np.asarray(random.f(random.key(3), 0.1, 0.1, (COUNT,)), np.float64)
+
+    assert stats.kstest(sample, stats.f(0.1, 0.1).cdf).pvalue > 1e-3
+
+
 @pytest.mark.parametrize("case", DISCRETE, ids=str)
 def test_every_value_has_its_expected_frequency(case: Case):
     sample = numbers(case)

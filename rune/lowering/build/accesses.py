@@ -27,6 +27,7 @@ from rune.lowering.kernel.rewrite import (
     buffers_read,
     buffers_written,
     expressions,
+    loads,
     map_bodies,
     map_expr,
     map_parts,
@@ -34,7 +35,6 @@ from rune.lowering.kernel.rewrite import (
     names_in,
     reserve,
     size_names,
-    walk_expr,
 )
 
 Registers = dict[Load, Local]  # loads whose value is in a register already
@@ -114,10 +114,8 @@ def _reads(body: Sequence[Stmt]) -> list[Load]:
     written_buffers = buffers_written(body)
     # A half that is only copied would lose bits of a NaN in a register of f32.
     copies = {s.value for s in body if isinstance(s, Store) and s.value.dtype in _NARROW}
-    loads = (x for s in body for e in expressions(s) for x in walk_expr(e) if isinstance(x, Load))
-    return list(
-        dict.fromkeys(x for x in loads if x.guard is None and x.buffer not in written_buffers and x not in copies)
-    )
+    all_loads = dict.fromkeys(loads(e for s in body for e in expressions(s)))
+    return [x for x in all_loads if x.guard is None and x.buffer not in written_buffers and x not in copies]
 
 
 def _neighbours(loads: Sequence[Load]) -> list[list[Load]]:

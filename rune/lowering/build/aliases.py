@@ -12,8 +12,7 @@ Invariant: a pair returned here may be one allocation, but need not be.
 from __future__ import annotations
 
 from rune.dims import Size, product
-from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.rewrite import loads
 from rune.lowering.kernels import Axes, Buffer, Kernel, Scan, Write, expressions, inner_axes
 from rune.records import dataclass
 
@@ -74,8 +73,6 @@ def _reads(kernel: Kernel) -> dict[str, list[_Access]]:
     reads: dict[str, list[_Access]] = {}
     for number, statement in enumerate(kernel.body):
         axes = inner_axes(statement)
-        for part in (p for e in expressions(statement) for p in walk_expr(e)):
-            if isinstance(part, Load):
-                access = _Access(number, axes, part.indices[0])
-                reads.setdefault(part.buffer, []).append(access)
+        for load in loads(expressions(statement)):
+            reads.setdefault(load.buffer, []).append(_Access(number, axes, load.indices[0]))
     return reads

@@ -23,9 +23,9 @@ from dataclasses import field, replace
 from rune import dims
 from rune.dims import Dim, Size
 from rune.errors import CheckError
-from rune.lowering.kernel.expr import Const, Expr, Index, Load, Op
+from rune.lowering.kernel.expr import Const, Expr, Index, Op
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Barrier, For, If, KernelCode, Kind, Stmt, Store
-from rune.lowering.kernel.rewrite import Body, bodies, expressions, rename_size, size_names, walk, walk_expr
+from rune.lowering.kernel.rewrite import Body, bodies, expressions, loads, rename_size, size_names, walk
 from rune.records import dataclass
 
 
@@ -163,8 +163,8 @@ def _is_uniform(loop: For, group: _Group) -> bool:
 
 def _accesses(stmt: Stmt, group: _Group, limits: tuple[tuple[str, int], ...]) -> Iterator[Access]:
     """The loads and stores of a statement, and of all inside it, that other threads can see."""
-    for expr in expressions(stmt):
-        yield from _loads(expr, group, limits)
+    read = (load for load in loads(expressions(stmt)) if load.buffer not in group.private)
+    yield from (Access(load.buffer, load.indices[0], False, limits) for load in read)
     if isinstance(stmt, Store) and stmt.buffer not in group.private:
         yield Access(stmt.buffer, stmt.index, True, limits)
     # All bodies together, as if every branch were taken: a conflict in any of them counts.
@@ -175,12 +175,6 @@ def _accesses(stmt: Stmt, group: _Group, limits: tuple[tuple[str, int], ...]) ->
             known = (*limits, *_limits(stmt.condition))
         for s in inner:
             yield from _accesses(s, group, known)
-
-
-def _loads(expr: Expr, group: _Group, limits: tuple[tuple[str, int], ...]) -> Iterator[Access]:
-    for part in walk_expr(expr):
-        if isinstance(part, Load) and part.buffer not in group.private:
-            yield Access(part.buffer, part.indices[0], False, limits)
 
 
 def _limits(condition: Expr) -> Iterator[tuple[str, int]]:

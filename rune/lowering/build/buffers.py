@@ -20,7 +20,7 @@ from rune.lowering.build.conditions import less
 from rune.lowering.build.panels import Panel, fill
 from rune.lowering.build.stage import Group
 from rune.lowering.kernel.nodes import Barrier, For, If, Kind, Stmt
-from rune.lowering.kernels import Axis
+from rune.lowering.kernels import Axis, positions
 
 BUFFERS = 2
 
@@ -49,11 +49,7 @@ def sums_at(group: Group, number: Size) -> Mapping[str, Size]:
     """Where a round begins along the axis that is cut, and its place on the axes before that."""
     before, cut, _ = group.sums
     count = along_cut(group)
-    at: dict[str, Size] = {cut.name: number % count * group.stage.depth}
-    outer = number // count
-    for axis in reversed(before):
-        at[axis.name], outer = outer % axis.size, outer // axis.size
-    return at
+    return {cut.name: number % count * group.stage.depth, **positions(number // count, before)[0]}
 
 
 def along_cut(group: Group) -> int:

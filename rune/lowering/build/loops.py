@@ -25,7 +25,7 @@ from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, const, of_size
 from rune.lowering.kernel.nodes import AddressSpace, Kind, Let, Stmt
 from rune.lowering.kernel.rewrite import map_expr, rename, walk_expr
-from rune.lowering.kernels import Axis, Fill, Reduce, Scan, Statement, Write, expressions, inner_axes
+from rune.lowering.kernels import Axis, Fill, Reduce, Scan, Statement, Write, expressions, inner_axes, row_major
 from rune.ops.long_sums import OPEN, block_sizes
 from rune.records import dataclass, replace
 
@@ -108,15 +108,7 @@ def _target(statement: Fill | Write) -> str:
 
 
 def _indices(statement: Fill | Write) -> tuple[Size, ...]:
-    return (row_index(statement),) if isinstance(statement, Fill) else statement.indices
-
-
-def row_index(fill: Fill) -> Size:
-    """The flat position in a scratch row."""
-    flat: Size = 0
-    for axis in fill.axes:
-        flat = flat * axis.size + axis.symbol
-    return flat
+    return (row_major(statement.axes),) if isinstance(statement, Fill) else statement.indices
 
 
 # --- statements -------------------------------------------------------------------------------
@@ -165,7 +157,7 @@ def _without_axes(together: Together) -> Iterator[Stmt]:
 
 def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
     """One loop nest for all, with the allocations before it and the sums after it."""
-    indices = {s.name: row_index(s) for s in together if isinstance(s, Fill)}
+    indices = {s.name: row_major(s.axes) for s in together if isinstance(s, Fill)}
     # Positions are taken before axes are collapsed, since they refer to the axes as they are.
     together = _placed(together, indices)
     for statement in together:

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rune.dims import Size
 from rune.lowering.build.schedule import Merge
 from rune.lowering.build.tile import place_body
-from rune.lowering.kernels import Axis, Kernel, points
+from rune.lowering.kernels import Axis, Kernel, points, positions
 
 
 def merged_axes(kernel: Kernel, merge: Merge) -> tuple[Axis, ...]:
@@ -30,10 +29,6 @@ def merged(kernel: Kernel, merge: Merge) -> Kernel:
     axes = merged_axes(kernel, merge)
     axis = Axis("_".join(a.name for a in axes), points(axes))
     # Positions on the old axes are quotients and remainders of the new one.
-    at: dict[str, Size] = {}
-    outer: Size = axis.symbol
-    for a in reversed(axes[1:]):
-        at[a.name], outer = outer % a.size, outer // a.size
-    at[axes[0].name] = outer
+    at, at_first = positions(axis.symbol, axes[1:])
     domain = (*kernel.domain[: -len(axes)], axis)
-    return replace(kernel, domain=domain, body=place_body(kernel.body, at))
+    return replace(kernel, domain=domain, body=place_body(kernel.body, {**at, axes[0].name: at_first}))

@@ -24,7 +24,7 @@ from rune.lowering.build.conditions import every, less
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Fetch, For, If, Kind, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import map_expr, with_sizes
-from rune.lowering.kernels import Axis
+from rune.lowering.kernels import Axis, positions
 from rune.records import dataclass
 
 PIECE_BYTES = 16  # that a thread reads at once
@@ -100,14 +100,6 @@ def step(index: Size, name: str) -> Size:
     return second - first
 
 
-def flat_depth(sums: Sequence[Axis]) -> Size:
-    """The depth in a panel of a point of the sum."""
-    flat: Size = 0
-    for axis in sums:
-        flat = flat * axis.size + axis.symbol
-    return flat
-
-
 def fill(
     panel: Panel, thread: Size, threads: int, origin: Mapping[str, Size], offset: Size = 0, name: str = ""
 ) -> list[Stmt]:
@@ -172,11 +164,8 @@ def _transfer(panel: Panel, loads: Sequence[Load], places: Sequence[Size], name:
 def _load(panel: Panel, number: Size, k: int, piece: int, origin: Mapping[str, Size]) -> Load:
     """The k-th element of a piece, in memory; zero beyond the ends."""
     position, depth = _place(panel, number + k)
-    at, outer = dict(origin), depth
-    at[panel.axis.name] = origin[panel.axis.name] + position
-    for axis in reversed(panel.sums):
-        at[axis.name], outer = origin.get(axis.name, 0) + outer % axis.size, outer // axis.size
-    load = placed(panel.load, at)
+    within = {panel.axis.name: position, **positions(depth, panel.sums)[0]}
+    load = placed(panel.load, {**origin, **{name: origin.get(name, 0) + x for name, x in within.items()}})
     assert isinstance(load, Load)
     guards = [*_inside(panel, number, k, piece, origin), *([] if load.guard is None else [load.guard])]
     return replace(load, guard=every(guards) if guards else None)

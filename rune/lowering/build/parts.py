@@ -24,9 +24,9 @@ from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build.schedule import Parts
 from rune.lowering.build.tile import place_body
-from rune.lowering.kernel.expr import Expr, Load, Local, Op
+from rune.lowering.kernel.expr import Expr, Local, Op
 from rune.lowering.kernel.nodes import Let
-from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.rewrite import loads
 from rune.lowering.kernels import Axis, Kernel, Reduce, Statement, expressions
 
 LEAST_ROUNDS = 4  # of a part
@@ -49,8 +49,7 @@ def _reads_neighbours(statement: Statement) -> bool:
     if not isinstance(statement, Reduce) or not statement.axes or statement.dtype not in dtypes.FLOATING:
         return False
     name = statement.axes[-1].name
-    loads = [part for e in expressions(statement) for part in walk_expr(e) if isinstance(part, Load)]
-    return any(dims.coefficient(load.indices[0], name) == 1 for load in loads)
+    return any(dims.coefficient(load.indices[0], name) == 1 for load in loads(expressions(statement)))
 
 
 def parted(kernel: Kernel, parts: Parts) -> Kernel:

@@ -17,8 +17,7 @@ from rune import dims
 from rune.lowering.build.schedule import Rows
 from rune.lowering.build.tile import axis_of, copy_body
 from rune.lowering.build.vectors import copies_alone
-from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.rewrite import loads
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Reduce, expressions, inner_axes
 
@@ -47,7 +46,7 @@ def choose_rows(kernel: Kernel, elements: int) -> Rows | None:
 
 def _walks_rows(reduce: Reduce, axis: Axis) -> bool:
     """Whether neighbours lie along the reduction, and not along the axis of the rows."""
-    indices = [e.indices[0] for x in expressions(reduce) for e in walk_expr(x) if isinstance(e, Load)]
+    indices = [load.indices[0] for load in loads(expressions(reduce))]
     steps = [(dims.coefficient(x, reduce.axes[-1].name), dims.coefficient(x, axis.name)) for x in indices]
     # Rows that are neighbours in memory share their accesses anyway.
     return any(along == 1 and across not in (0, 1) for along, across in steps)

@@ -7,7 +7,8 @@
                | "squares(" axis "=" side ["," "lanes=" lanes] ")"   the axis and the last one, in
                        small squares, each in blocks that are read before they are written
                | "turn(" axis "=" side ")"              the same by groups, through shared memory
-               | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
+               | "vectors(" count ", lanes=" lanes ["," "neighbours=" columns] ")"   several vectors
+                       of columns at a point, of which this many stand side by side
                | "rows(" axis "=" count ")"             one point does what several along an axis do
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
                | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ["," "twice"] ")"
@@ -31,46 +32,62 @@ values, except for the order of sums.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 
 from rune.errors import ArgumentError
 from rune.records import dataclass
 
 
+class _Written:
+    """A step, which is written without defaults, so that equal schedules have one text."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        assert isinstance(self, Step)
+        return f"{type(self).__name__.lower()}({', '.join(_items(self))})"
+
+
+def _items(step: Step) -> Iterator[str]:
+    defaults = {f.name: f.default for f in fields(step)}
+    for item in _FORMS[type(step)][0].split(", "):
+        axis, sign, name = item.rpartition("=")
+        value = getattr(step, name)
+        if value == defaults[name]:
+            continue
+        if sign:
+            yield f"{getattr(step, axis) if axis else name}={value}"
+        elif isinstance(value, tuple):
+            yield from value
+        else:
+            yield name if value is True else str(value)
+
+
 @dataclass(frozen=True, slots=True)
-class Order:
+class Order(_Written):
     """The axes of the domain in this order."""
 
     axes: tuple[str, ...]
 
-    def __str__(self) -> str:
-        return f"order({', '.join(self.axes)})"
-
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(_Written):
     """The last axes of the domain become one, from this one on."""
 
     axis: str
 
-    def __str__(self) -> str:
-        return f"merge({self.axis})"
-
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(_Written):
     """Every reduction of many rounds has `count` parts, each of `lanes` neighbours at a time."""
 
     count: int
     lanes: int = 1
 
-    def __str__(self) -> str:
-        return f"parts({self.count}{f', lanes={self.lanes}' if self.lanes != 1 else ''})"
-
 
 @dataclass(frozen=True, slots=True)
-class Squares:
+class Squares(_Written):
     """An axis of the domain and the last one are walked in squares of this side.
 
     lanes: side of the blocks of a square, whose elements are read before any is written
@@ -80,23 +97,17 @@ class Squares:
     side: int
     lanes: int = 1
 
-    def __str__(self) -> str:
-        return f"squares({self.axis}={self.side}{f', lanes={self.lanes}' if self.lanes != 1 else ''})"
-
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(_Written):
     """Groups of threads read squares along this axis, and write them along the last one."""
 
     axis: str
     side: int
 
-    def __str__(self) -> str:
-        return f"turn({self.axis}={self.side})"
-
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class Vectors(_Written):
     """Each point computes `count` vectors of `lanes` neighbouring columns.
 
     neighbours: columns of a point that stand side by side
@@ -106,24 +117,17 @@ class Vectors:
     lanes: int
     neighbours: int = 1
 
-    def __str__(self) -> str:
-        side_by_side = f", neighbours={self.neighbours}" if self.neighbours > 1 else ""
-        return f"vectors({self.count}, lanes={self.lanes}{side_by_side})"
-
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(_Written):
     """Each point computes what `count` points along an axis would compute."""
 
     axis: str
     count: int
 
-    def __str__(self) -> str:
-        return f"rows({self.axis}={self.count})"
-
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(_Written):
     """The rows of one point of a dot, along an axis of the domain, and its columns, along the last.
 
     apart: whether the columns of a point are interleaved with those of other points
@@ -135,14 +139,9 @@ class Tile:
     columns: int = 1
     apart: bool = False
 
-    def __str__(self) -> str:
-        # A tile of one column has no axis of columns, in whatever way it was made.
-        columns = f", {self.column_axis}={self.columns}" if self.columns > 1 else ""
-        return f"tile({self.row_axis}={self.rows}{columns}{', apart' if self.apart else ''})"
-
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(_Written):
     """A group of rows x columns threads reads the operands of its tiles into shared memory.
 
     depth: how much of an axis of the sum it takes at a time, with all axes after it
@@ -157,13 +156,9 @@ class Stage:
     depth: int
     twice: bool = False
 
-    def __str__(self) -> str:
-        of_rows, of_columns = f"{self.row_axis}={self.rows}", f"{self.column_axis}={self.columns}"
-        return f"stage({of_rows}, {of_columns}, {self.sum_axis}={self.depth}{', twice' if self.twice else ''})"
-
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class Units(_Written):
     """Units that multiply matrices of these rows, columns and depth compute the tiles.
 
     buffers: how many each panel has, if more than two
@@ -178,15 +173,9 @@ class Units:
     abreast: int = 1
     groups: int = 0
 
-    def __str__(self) -> str:
-        buffers = f", buffers={self.buffers}" if self.buffers else ""
-        abreast = f", abreast={self.abreast}" if self.abreast != 1 else ""
-        groups = f", groups={self.groups}" if self.groups else ""
-        return f"units({self.rows}, {self.columns}, {self.depth}{buffers}{abreast}{groups})"
-
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(_Written):
     """The threads of a workgroup share each point, or `points` of them along the last axis.
 
     lanes:     neighbours that a thread takes at a time
@@ -200,22 +189,12 @@ class Share:
     across: bool = False
     registers: bool = False
 
-    def __str__(self) -> str:
-        # Defaults are left out, so that equal schedules have one text.
-        numbers = {"lanes": self.lanes, "points": self.points}
-        words = {"across": self.across, "registers": self.registers}
-        of_numbers = [f"{name}={n}" for name, n in numbers.items() if n != 1]
-        return f"share({', '.join((str(self.threads), *of_numbers, *(w for w, holds in words.items() if holds)))})"
-
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(_Written):
     """Vector lanes run along an axis of the domain, or `INNER`: along loops inside a point."""
 
     axis: str
-
-    def __str__(self) -> str:
-        return f"lanes({self.axis})"
 
 
 INNER = "inner"
@@ -263,115 +242,25 @@ class Schedule:
 
 PLAIN = Schedule()
 
-Numbers = Mapping[str, int]
 Step = Order | Merge | Parts | Squares | Turn | Vectors | Rows | Tile | Stage | Units | Share | Lanes
 
-
-def _order(numbers: Numbers, words: Sequence[str]) -> Order:
-    # Unpacking a list with elements left raises ValueError, which `_step` turns into its error.
-    () = numbers
-    if not all(map(str.isidentifier, words)):
-        raise ValueError(words)
-    return Order(tuple(words))
-
-
-def _merge(numbers: Numbers, words: Sequence[str]) -> Merge:
-    () = numbers
-    (axis,) = words
-    return Merge(axis)
-
-
-def _parts(numbers: Numbers, words: Sequence[str]) -> Parts:
-    (count,) = words
-    if list(numbers) not in ([], ["lanes"]):
-        raise ValueError(numbers)
-    return Parts(int(count), numbers.get("lanes", 1))
-
-
-def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
-    (axis, side), *further = numbers.items()
-    () = words
-    if [name for name, _ in further] not in ([], ["lanes"]):
-        raise ValueError(numbers)
-    return Squares(axis, side, *(lanes for _, lanes in further))
-
-
-def _turn(numbers: Numbers, words: Sequence[str]) -> Turn:
-    ((axis, side),) = numbers.items()
-    () = words
-    return Turn(axis, side)
-
-
-def _vectors(numbers: Numbers, words: Sequence[str]) -> Vectors:
-    (_, lanes), *further = numbers.items()
-    (count,) = words
-    if [name for name, _ in further] not in ([], ["neighbours"]):
-        raise ValueError(numbers)
-    return Vectors(int(count), lanes, *(neighbours for _, neighbours in further))
-
-
-def _rows(numbers: Numbers, words: Sequence[str]) -> Rows:
-    ((axis, count),) = numbers.items()
-    () = words
-    return Rows(axis, count)
-
-
-def _tile(numbers: Numbers, words: Sequence[str]) -> Tile:
-    (row_axis, rows), *columns = numbers.items()
-    if not columns:
-        () = words
-        return Tile(row_axis, rows)
-    ((column_axis, count),) = columns
-    apart = bool(words)
-    if list(words) not in ([], ["apart"]):
-        raise ValueError(words)
-    return Tile(row_axis, rows, column_axis, count, apart)
-
-
-def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
-    (row_axis, rows), (column_axis, columns), (sum_axis, depth) = numbers.items()
-    if list(words) not in ([], ["twice"]):
-        raise ValueError(words)
-    return Stage(row_axis, rows, column_axis, columns, sum_axis, depth, twice=bool(words))
-
-
-def _units(numbers: Numbers, words: Sequence[str]) -> Units:
-    if not numbers.keys() <= {"buffers", "abreast", "groups"}:
-        raise ValueError(numbers)
-    rows, columns, depth = map(int, words)
-    return Units(rows, columns, depth, **numbers)
-
-
-def _share(numbers: Numbers, words: Sequence[str]) -> Share:
-    threads, *further = words
-    if not (numbers.keys() <= {"lanes", "points"} and set(further) <= {"across", "registers"}):
-        raise ValueError(numbers, words)
-    return Share(int(threads), **numbers, across="across" in further, registers="registers" in further)
-
-
-def _lanes(numbers: Numbers, words: Sequence[str]) -> Lanes:
-    () = numbers
-    (axis,) = words
-    if not axis.isidentifier():
-        raise ValueError(axis)
-    return Lanes(axis)
-
-
-# For each step, the function that reads it from its numbers and words, and an example.
-_READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
-    "order": (_order, "order(i1, i0)"),
-    "merge": (_merge, "merge(i2)"),
-    "parts": (_parts, "parts(4, lanes=16)"),
-    "squares": (_squares, "squares(i0=16, lanes=8)"),
-    "turn": (_turn, "turn(i0=32)"),
-    "vectors": (_vectors, "vectors(4, lanes=16)"),
-    "rows": (_rows, "rows(i0=4)"),
-    "tile": (_tile, "tile(i0=8, i1=16, apart)"),
-    "stage": (_stage, "stage(i0=16, i1=16, j0=8)"),
-    "units": (_units, "units(16, 8, 16)"),
-    "share": (_share, "share(128, lanes=4, points=2)"),
-    "lanes": (_lanes, "lanes(i0)"),
+# For each step its fields in the order of the text, and an example. `axis=count` are two fields
+# that are written as a pair, `=lanes` is one with its name; a flag is its name, all others values.
+_FORMS: Mapping[type[Step], tuple[str, str]] = {
+    Order: ("axes", "order(i1, i0)"),
+    Merge: ("axis", "merge(i2)"),
+    Parts: ("count, =lanes", "parts(4, lanes=16)"),
+    Squares: ("axis=side, =lanes", "squares(i0=16, lanes=8)"),
+    Turn: ("axis=side", "turn(i0=32)"),
+    Vectors: ("count, =lanes, =neighbours", "vectors(4, lanes=16)"),
+    Rows: ("axis=count", "rows(i0=4)"),
+    Tile: ("row_axis=rows, column_axis=columns, apart", "tile(i0=8, i1=16, apart)"),
+    Stage: ("row_axis=rows, column_axis=columns, sum_axis=depth, twice", "stage(i0=16, i1=16, j0=8)"),
+    Units: ("rows, columns, depth, =buffers, =abreast, =groups", "units(16, 8, 16)"),
+    Share: ("threads, =lanes, =points, across, registers", "share(128, lanes=4, points=2)"),
+    Lanes: ("axis", "lanes(i0)"),
 }
+_KINDS = {kind.__name__.lower(): kind for kind in _FORMS}
 _STEP = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
 
 
@@ -394,17 +283,16 @@ def parse(text: str) -> Schedule:
             raise ArgumentError(f"schedule: cannot apply {name} twice ({text})")
         steps[name] = _step(name, match[2])
     # The table has the steps in the order of their application, which is the only one allowed.
-    order = [name for name in _READERS if name in steps]
+    order = [name for name in _KINDS if name in steps]
     if list(steps) != order or not steps:
-        raise ArgumentError(f"schedule: cannot apply steps in the order of {text!r} (it is: {', '.join(_READERS)})")
+        raise ArgumentError(f"schedule: cannot apply steps in the order of {text!r} (it is: {', '.join(_KINDS)})")
     return Schedule(**steps)  # type: ignore[arg-type]
 
 
 def _step(name: str, inside: str) -> Step:
     """One step, read from the text within its parentheses."""
-    if name not in _READERS:
+    if name not in _KINDS:
         raise ArgumentError(f"schedule: cannot apply {name!r} ({_forms()})")
-    reader, form = _READERS[name]
     items = [x.strip() for x in inside.split(",")]
     pairs = [x.partition("=") for x in items if "=" in x]
     try:
@@ -412,10 +300,37 @@ def _step(name: str, inside: str) -> Step:
         # An axis that occurs twice would silently keep its last count.
         if len(numbers) < len(pairs):
             raise ValueError(inside)
-        return reader(numbers, [x for x in items if "=" not in x])
-    except ValueError as error:
+        return _read(_KINDS[name], numbers, [x for x in items if "=" not in x])
+    except (TypeError, ValueError) as error:  # a TypeError for fields without a value
+        form = _FORMS[_KINDS[name]][1]
         raise ArgumentError(f"schedule: cannot read {name}({inside}) (it looks like {form})") from error
 
 
+def _read(kind: type[Step], numbers: dict[str, int], words: Sequence[str]) -> Step:
+    """A step of this kind from its pairs and words. Errors: TypeError or ValueError."""
+    types = {f.name: f.type for f in fields(kind)}
+    items = [item.rpartition("=") for item in _FORMS[kind][0].split(", ")]
+    flags = {name for *_, name in items if types[name] == "bool" and name in words}
+    options = {name for axis, sign, name in items if sign and not axis and name in numbers}
+    values: dict[str, object] = {**dict.fromkeys(flags, True), **{name: numbers.pop(name) for name in options}}
+    pairs = [(axis, name) for axis, _, name in items if axis]
+    if len(numbers) > len(pairs) or ("apart" in flags and len(numbers) < len(pairs)):
+        raise ValueError(numbers)
+    for names, pair in zip(pairs, numbers.items()):
+        values |= zip(names, pair, strict=True)
+    others = [w for w in words if w not in flags]
+    if kind is Order:
+        return Order(tuple(map(_axis, others)))
+    plain = [name for _, sign, name in items if not sign and types[name] != "bool"]
+    values |= {n: _axis(w) if types[n] == "str" else int(w) for n, w in zip(plain, others, strict=True)}
+    return kind(**values)  # type: ignore[arg-type]
+
+
+def _axis(word: str) -> str:
+    if not word.isidentifier():
+        raise ValueError(word)
+    return word
+
+
 def _forms() -> str:
-    return "steps: " + ", ".join(form for _, form in _READERS.values()) + "; or plain"
+    return "steps: " + ", ".join(form for _, form in _FORMS.values()) + "; or plain"

@@ -19,9 +19,8 @@ from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.workgroups import Point, SharedPoint, can_share, is_nest, nest_of, placed, share_point
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Accumulate, Alloc, For, Kind, Stmt, Store
-from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+from rune.lowering.kernel.rewrite import expressions, loads, walk
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernel.work import called_instructions
 from rune.lowering.kernelize import cost
@@ -131,8 +130,8 @@ def _written_out(point: Point) -> tuple[int, int]:
 
 def _reads_words(point: Point) -> bool:
     """Whether all loads are of 32 bits, and unconditional."""
-    parts = (part for stmt in walk(point) for e in expressions(stmt) for part in walk_expr(e))
-    return all(x.dtype.itemsize == WORD_BYTES and x.guard is None for x in parts if isinstance(x, Load))
+    read = loads(e for s in walk(point) for e in expressions(s))
+    return all(x.dtype.itemsize == WORD_BYTES and x.guard is None for x in read)
 
 
 def _teams(share: Share, domain: Sequence[Axis], target: Target) -> Iterator[Share]:
@@ -216,8 +215,7 @@ def _walk(point: Point, axis: str, columns: int) -> _Walk | None:
 def _indices(body: Iterable[Stmt]) -> Iterator[Size]:
     """The indices at which some statements read and write."""
     for stmt in body:
-        parts = (part for e in expressions(stmt) for part in walk_expr(e))
-        yield from (part.indices[0] for part in parts if isinstance(part, Load))
+        yield from (load.indices[0] for load in loads(expressions(stmt)))
         if isinstance(stmt, Store):
             yield stmt.index
 

@@ -27,9 +27,9 @@ from rune.lowering.build.schedule import Rows, Schedule, Squares, Vectors
 from rune.lowering.build.tile import axis_of, copy_body, place_body
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
-from rune.lowering.kernel.expr import Load, Op
+from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import Kind, Stmt
-from rune.lowering.kernel.rewrite import names_bound, size_names, walk_expr
+from rune.lowering.kernel.rewrite import loads, names_bound, size_names, walk_expr
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Let, Statement, Write, expressions
 from rune.lowering.scalar.table import ROWS
@@ -65,7 +65,7 @@ def choose_lines(kernel: Kernel, squares: Squares, target: Target) -> Schedule |
     None if the threads of a subgroup cannot read at addresses that all share, or have too few.
     """
     axis, last = axis_of(kernel.domain, squares.axis), kernel.domain[-1]
-    reads = [x for s in kernel.body for e in expressions(s) for x in walk_expr(e) if isinstance(x, Load)]
+    reads = [x for s in kernel.body for x in loads(expressions(s))]
     words = all(b.type.dtype.itemsize == LEAST_BYTES for b in (*kernel.inputs, *kernel.outputs))
     is_turned = any(dims.coefficient(x.indices[0], axis.name) == 1 for x in reads)
     is_known = all(isinstance(dims.coefficient(x.indices[0], last.name), int) for x in reads)
@@ -109,9 +109,8 @@ def _squares_of(kernel: Kernel, side: int, lanes: int) -> Squares | None:
 
 def is_regular(kernel: Kernel) -> bool:
     """Whether every point reads unconditionally, at places that are linear in all axes."""
-    loads = [e for s in kernel.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load)]
     lets = {s.name for s in kernel.body if isinstance(s, Let)}
-    if any(x.guard is not None or size_names(x.indices[0]) & lets for x in loads):
+    if any(x.guard is not None or size_names(x.indices[0]) & lets for s in kernel.body for x in loads(expressions(s))):
         return False
     accesses = [x for s in kernel.body for x in _accesses(s)]
     return all(dims.coefficient(x, axis.name) is not None for x in accesses for axis in kernel.domain)
@@ -136,10 +135,8 @@ def instructions(kernel: Kernel) -> int:
 def _accesses(statement: Statement) -> Iterator[Size]:
     if isinstance(statement, Write):
         yield from statement.indices
-    for expr in expressions(statement):
-        for part in walk_expr(expr):
-            if isinstance(part, Load):
-                yield from part.indices
+    for load in loads(expressions(statement)):
+        yield from load.indices
 
 
 def squared(kernel: Kernel, squares: Squares) -> tuple[list[Axis], list[Stmt]]:

@@ -33,14 +33,14 @@ from rune.dims import Dim, Size
 from rune.lowering.build import loops
 from rune.lowering.build.conditions import every, less
 from rune.lowering.build.flatten import map_statement
-from rune.lowering.build.panels import Panel, fill, flat_depth, placed
+from rune.lowering.build.panels import Panel, fill, placed
 from rune.lowering.build.schedule import Stage, Tile
 from rune.lowering.build.tile import axis_of, place_body
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Accumulate, Barrier, For, If, Kind, Let, Stmt, Var
-from rune.lowering.kernel.rewrite import map_expr, names_in, walk_expr
-from rune.lowering.kernels import Axis, Kernel, Reduce, expressions
+from rune.lowering.kernel.rewrite import loads, map_expr, names_in
+from rune.lowering.kernels import Axis, Kernel, Reduce, expressions, row_major
 from rune.records import dataclass
 
 RUN = 4  # most columns of a thread that are neighbours: one access of 16 bytes in f32
@@ -187,7 +187,7 @@ def operands(kernel: Kernel, tile: Tile) -> list[tuple[Load, Axis]] | None:
     None if a load depends on both axes, or if its index depends on a let of the dot.
     """
     dot, row, column = dot_of(kernel), axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
-    reads = dict.fromkeys(e for x in expressions(dot) for e in walk_expr(x) if isinstance(e, Load))
+    reads = dict.fromkeys(loads(expressions(dot)))
     bound = {let.name for let in dot.lets}
     names = {load: names_in(load) for load in reads}
     if any(axis_names & bound or {row.name, column.name} <= axis_names for axis_names in names.values()):
@@ -291,7 +291,7 @@ def products(
     offsets: where panels begin in their memory, by name
     """
     # Each element is read into a register once, for a whole row or column of products.
-    depth, (row_axis, _) = flat_depth(axes), group.axes
+    depth, (row_axis, _) = row_major(axes), group.axes
     for panel in slices:
         is_of_rows = panel.axis == row_axis
         for n in range(group.tile.rows if is_of_rows else group.tile.columns):

@@ -43,7 +43,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import matrices
 from rune.lowering.kernel.nodes import Barrier, Factor, For, If, Kind, MatrixProduct, Stmt, Store
 from rune.lowering.kernel.rewrite import walk
-from rune.lowering.kernels import Axis, Kernel
+from rune.lowering.kernels import Axis, Kernel, positions
 from rune.records import dataclass
 
 LINE = matrices.TEAM_DEPTH  # elements of a line of a panel
@@ -90,13 +90,7 @@ class Teams(Subgroups):
     @property
     def point(self) -> dict[str, Size]:
         """The position on each axis of the grid, computed from `number`; empty without one."""
-        at: dict[str, Size] = {}
-        if self.number is None:
-            return at
-        outer = self.number
-        for axis in reversed(self.domain):
-            at[axis.name], outer = outer % axis.size, outer // axis.size
-        return at
+        return {} if self.number is None else positions(self.number, self.domain)[0]
 
     @property
     def others(self) -> dict[str, Size]:

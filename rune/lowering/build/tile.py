@@ -23,7 +23,7 @@ from rune.lowering.build.flatten import map_sizes, map_statement
 from rune.lowering.build.schedule import Tile
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Let
-from rune.lowering.kernel.rewrite import map_expr, rename_size, walk_expr
+from rune.lowering.kernel.rewrite import loads, map_expr, rename_size
 from rune.lowering.kernels import Axis, Kernel, Reduce, Statement, Stream, Write, expressions
 
 
@@ -33,7 +33,7 @@ def dot_loads(kernel: Kernel) -> list[Load]:
     simple = all(isinstance(s, Let | Reduce) or _is_plain_write(s) for s in kernel.body)
     if len(dots) != 1 or not simple:
         return []
-    return [e for x in expressions(dots[0]) for e in walk_expr(x) if isinstance(e, Load)]
+    return list(loads(expressions(dots[0])))
 
 
 def row_axes(kernel: Kernel) -> list[Axis]:

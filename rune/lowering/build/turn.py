@@ -31,7 +31,7 @@ from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.tile import axis_of, place_body
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Barrier, For, If, Kind, Let, Stmt, Store
-from rune.lowering.kernel.rewrite import map_expr, names_in, walk_expr
+from rune.lowering.kernel.rewrite import loads, map_expr, names_in
 from rune.lowering.kernels import Axis, Kernel, expressions
 from rune.records import dataclass
 
@@ -88,7 +88,7 @@ def turned_loads(kernel: Kernel, axis: str) -> list[Load]:
     points compute anything.
     """
     last, bound = kernel.domain[-1].name, {s.name for s in kernel.body if isinstance(s, Let)}
-    reads = dict.fromkeys(e for s in kernel.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
+    reads = dict.fromkeys(x for s in kernel.body for x in loads(expressions(s)))
     across = (x for x in reads if step(x.indices[0], axis) == 1 and step(x.indices[0], last) not in (0, 1))
     return [x for x in across if not names_in(x) & bound]
 

@@ -22,8 +22,7 @@ from rune.lowering.build.schedule import Vectors
 from rune.lowering.build.squares import instructions, is_pointwise, is_regular
 from rune.lowering.build.tile import copy_body
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Load
-from rune.lowering.kernel.rewrite import names_in, walk_expr
+from rune.lowering.kernel.rewrite import loads, names_in
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Statement, Write, expressions, inner_axes
 
@@ -96,7 +95,7 @@ def choose_lines(kernel: Kernel, target: Target) -> Vectors | None:
 def _runs(kernel: Kernel, last: Axis, count: int) -> Iterator[bool]:
     """For each access, whether a wide one may begin there; False if elements are far apart."""
     for statement in kernel.body:
-        indices = [e.indices[0] for x in expressions(statement) for e in walk_expr(x) if isinstance(e, Load)]
+        indices = [load.indices[0] for load in loads(expressions(statement))]
         for index in (*indices, *(statement.indices if isinstance(statement, Write) else ())):
             step = dims.coefficient(index, last.name)
             if step is None or not _is_small(step):
@@ -147,14 +146,8 @@ def _walks_columns(kernel: Kernel) -> bool:
     if not copies_alone(kernel) or dot or not kernel.domain:
         return False
     name = kernel.domain[-1].name
-    strides = [
-        dims.coefficient(part.indices[0], name)
-        for s in kernel.body
-        if isinstance(s, Reduce)
-        for expr in expressions(s)
-        for part in walk_expr(expr)
-        if isinstance(part, Load)
-    ]
+    read = (load for s in kernel.body if isinstance(s, Reduce) for load in loads(expressions(s)))
+    strides = [dims.coefficient(load.indices[0], name) for load in read]
     return 1 in strides and all(_is_small(s) for s in strides)
 
 

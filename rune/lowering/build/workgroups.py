@@ -38,7 +38,7 @@ from rune.lowering.kernel.expr import Local
 from rune.lowering.kernel.nodes import Accumulate, AddressSpace, Alloc, For, If, Kind, Let, Stmt, Var
 from rune.lowering.kernel.rewrite import bodies, fresh, names_bound, rename, replace_symbols, reserve, walk
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Axis
+from rune.lowering.kernels import Axis, positions
 from rune.records import dataclass
 
 Point = Sequence[Stmt]
@@ -211,12 +211,8 @@ def _joined(loops: Sequence[For]) -> For:
     """The nest as one loop."""
     extent = dims.product(loop.extent for loop in loops)
     name = "_".join(loop.var for loop in loops)
-    at: dict[str, Size] = {}
-    outer: Size = dims.symbol(name, 0, extent - 1)
-    for loop in reversed(loops[1:]):
-        at[loop.var], outer = outer % loop.extent, outer // loop.extent
-    at[loops[0].var] = outer
-    return For(name, extent, Kind.VECTOR, replace_symbols(loops[-1].body, at))
+    at, at_first = positions(dims.symbol(name, 0, extent - 1), [Axis(loop.var, loop.extent) for loop in loops[1:]])
+    return For(name, extent, Kind.VECTOR, replace_symbols(loops[-1].body, {**at, loops[0].var: at_first}))
 
 
 def _chosen(extents: Sequence[Size], threads: int) -> int:

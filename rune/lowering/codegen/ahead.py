@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Container
 
 from rune import dtypes
-from rune.lowering.kernel.expr import Load, Local
+from rune.lowering.kernel.expr import Local
 from rune.lowering.kernel.nodes import Accumulate, For, Kind, Let, Store
-from rune.lowering.kernel.rewrite import Body, expressions, walk, walk_expr
+from rune.lowering.kernel.rewrite import Body, expressions, loads, walk
 
 MOST_ROUNDS = 16
 MOST_STATEMENTS = 1_536  # after unrolling: 24 KB of machine code
@@ -51,11 +51,11 @@ def copied_sums(body: Body, shared_arrays: Container[str]) -> frozenset[str]:
 
 def _adds_products(loop: For, shared_arrays: Container[str]) -> bool:
     """Whether a round reads shared memory, accumulates, and does nothing else."""
-    loads = (e for s in loop.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
+    read = loads(e for s in loop.body for e in expressions(s))
     return (
         all(isinstance(s, Let | Accumulate) for s in loop.body)
         and any(isinstance(s, Accumulate) for s in loop.body)
-        and any(load.buffer in shared_arrays for load in loads)
+        and any(load.buffer in shared_arrays for load in read)
     )
 
 

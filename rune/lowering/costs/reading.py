@@ -43,7 +43,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import expressions, names_in, size_names, walk, walk_expr
+from rune.lowering.kernel.rewrite import expressions, loads, names_in, size_names, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
 from rune.ops.ciphers import GENERATORS, PHILOX, THREEFRY, WORD_NAMES
 from rune.records import dataclass
@@ -280,13 +280,13 @@ class Reader:
 
     def _bind(self, name: str, value: Expr) -> None:
         names = names_in(value)
-        loads = any(isinstance(part, Load) for part in walk_expr(value))
+        reads_memory = any(loads((value,)))
         depth = max((self.depths.get(n, 0) for n in names), default=0)
-        self.depths[name] = max(self.depths.get(name, 0), depth + loads)
+        self.depths[name] = max(self.depths.get(name, 0), depth + reads_memory)
         self.origins[name] = self.origins.get(name, frozenset()) | self._origins(names)
         if isinstance(value, Index):
             self.places[name] = dims.substitute(value.dim, self.places)
-        read = {part.indices[0] for part in walk_expr(value) if isinstance(part, Load)}
+        read = {load.indices[0] for load in loads((value,))}
         read |= {self.sources[n] for n in names if n in self.sources}
         # A local that several elements decide has no single source.
         if len(read) == 1:

@@ -116,6 +116,11 @@ def walk_expr(expr: Expr) -> Iterator[Expr]:
             pending.append(expr.guard)
 
 
+def loads(exprs: Iterable[Expr]) -> Iterator[Load]:
+    """The loads within some expressions, in order."""
+    return (part for expr in exprs for part in walk_expr(expr) if isinstance(part, Load))
+
+
 def expr_sizes(expr: Expr) -> tuple[Size, ...]:
     """The index expressions of this node alone."""
     if type(expr) is Load:
@@ -147,7 +152,7 @@ def names_in(expr: Expr) -> frozenset[str]:
 
 def loads_in(expr: Expr) -> frozenset[str]:
     """The buffers that an expression reads."""
-    return frozenset(part.buffer for part in walk_expr(expr) if isinstance(part, Load))
+    return frozenset(load.buffer for load in loads((expr,)))
 
 
 def names_used(body: Iterable[Stmt]) -> frozenset[str]:

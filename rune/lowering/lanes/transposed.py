@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from rune import dims
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import For, KernelCode, Let, Stmt, Store
-from rune.lowering.kernel.rewrite import expressions, loads_in, names_in, size_names, walk, walk_expr
+from rune.lowering.kernel.rewrite import expressions, loads, loads_in, names_in, size_names, walk
 from rune.lowering.lanes.choose import is_vectorisable
 from rune.records import dataclass
 
@@ -77,9 +77,7 @@ def _constants(inner: Sequence[Stmt], grid: Sequence[For], alias_names: Set[str]
 
 
 def _loads(body: Sequence[Stmt]) -> Iterator[Load]:
-    for stmt in walk(body):
-        for expr in expressions(stmt):
-            yield from (part for part in walk_expr(expr) if isinstance(part, Load))
+    return loads(e for s in walk(body) for e in expressions(s))
 
 
 def _contiguous_axis(load: Load, grid: Sequence[For]) -> str | None:

@@ -27,6 +27,7 @@ from rune.lowering.kernel.rewrite import (
     all_names,
     buffers_written,
     fresh,
+    loads,
     loads_in,
     map_bodies,
     map_parts,
@@ -35,7 +36,6 @@ from rune.lowering.kernel.rewrite import (
     names_in,
     unique_names,
     walk,
-    walk_expr,
     with_bodies,
     with_operands,
 )
@@ -70,7 +70,7 @@ class _Hoister:
         remaining: list[Stmt] = []
 
         def is_invariant(expr: Expr) -> bool:
-            safe = runs or all(self.in_bounds(e) for e in walk_expr(expr) if isinstance(e, Load))
+            safe = runs or all(map(self.in_bounds, loads((expr,))))
             return safe and not names_in(expr) & varying and not loads_in(expr) & written_buffers
 
         for stmt in loop.body:

@@ -51,13 +51,13 @@ from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
     expressions,
+    loads,
     loop_symbol,
     map_bodies,
     map_stmts,
     names_in,
     unique_names,
     walk,
-    walk_expr,
 )
 from rune.lowering.kernel.work import called_instructions
 from rune.lowering.optimize.unroll import round_at
@@ -123,9 +123,9 @@ def _rounds(loop: For, most: int, arrays: Set[str]) -> int:
 
 def _places(body: Body) -> set[tuple[str, Size]]:
     """The places that some statements read or write."""
-    loads = (e for s in walk(body) for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
+    read = loads(e for s in walk(body) for e in expressions(s))
     stores = (s for s in walk(body) if isinstance(s, Store))
-    return {(e.buffer, e.indices[0]) for e in loads} | {(s.buffer, s.index) for s in stores}
+    return {(e.buffer, e.indices[0]) for e in read} | {(s.buffer, s.index) for s in stores}
 
 
 def _has_pairs(places: Iterable[tuple[str, Size]], loop: For) -> bool:

@@ -28,6 +28,7 @@ from rune.lowering.kernel.rewrite import (
     buffers_read,
     buffers_written,
     expressions,
+    loads,
     map_bodies,
     map_expr,
     map_parts,
@@ -35,7 +36,6 @@ from rune.lowering.kernel.rewrite import (
     reserve,
     unique_names,
     walk,
-    walk_expr,
 )
 from rune.lowering.optimize.unroll import copy_of_round
 from rune.lowering.passes import Pass
@@ -125,8 +125,7 @@ def _is_written_once(row: Alloc, body: Body) -> bool:
 
 def _is_known(expr: Expr, row: Alloc, elements: set[int]) -> bool:
     """Whether the expression reads only elements of the row that were written."""
-    loads = [x for x in walk_expr(expr) if isinstance(x, Load) and x.buffer == row.name]
-    return all(x.guard is None and x.indices[0] in elements for x in loads)
+    return all(x.guard is None and x.indices[0] in elements for x in loads((expr,)) if x.buffer == row.name)
 
 
 PASS = Pass("short_rows", "keep scratch of a few elements in registers", short_rows)

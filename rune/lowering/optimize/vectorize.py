@@ -20,9 +20,8 @@ from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.carried import carries_var
-from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Alloc, Barrier, Fetch, For, If, KernelCode, Kind, MatrixProduct, Stmt, Store
-from rune.lowering.kernel.rewrite import Body, expressions, map_bodies, names_bound, unique_names, walk, walk_expr
+from rune.lowering.kernel.rewrite import Body, expressions, loads, map_bodies, names_bound, unique_names, walk
 from rune.lowering.passes import Pass
 from rune.records import dataclass, replace
 
@@ -41,10 +40,7 @@ def _touches(loop: For) -> list[_Touch]:
     for stmt in walk(loop.body):
         if isinstance(stmt, Store):
             touches.append(_Touch(stmt.buffer, stmt.index, True))
-        for expr in expressions(stmt):
-            for part in walk_expr(expr):
-                if isinstance(part, Load):
-                    touches.append(_Touch(part.buffer, part.indices[0], False))
+        touches += (_Touch(load.buffer, load.indices[0], False) for load in loads(expressions(stmt)))
     return touches
 
 
@@ -114,4 +110,4 @@ def _is_long(loop: For, target: Target) -> bool:
 
 
 def _element_types(loop: For) -> list[np.dtype]:
-    return [e.dtype for s in walk(loop.body) for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load)]
+    return [load.dtype for s in walk(loop.body) for load in loads(expressions(s))]

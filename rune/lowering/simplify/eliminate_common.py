@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Mapping
 from rune.core.program import Atom, Equation, Literal, Program, Var, substitute
 from rune.core.same import same_program
 from rune.core.side_effects import effect_of
+from rune.core.value_keys import value_key
 from rune.lowering.passes import Pass
 from rune.ops.loop import loop
 from rune.records import dataclass
@@ -65,10 +66,10 @@ def _operand(atom: Atom, replacements: Mapping[Var, Atom]) -> Hashable:
 
 
 def _typed(value: object, value_of: Callable[[Program], Hashable]) -> Hashable:
-    """The value with its type, because 1, 1.0 and True are equal; a program by `value_of`."""
+    """The key of a value; a program by `value_of`."""
     if isinstance(value, tuple):
         return tuple, tuple(_typed(x, value_of) for x in value)
-    return type(value), value_of(value) if isinstance(value, Program) else value
+    return value_of(value) if isinstance(value, Program) else value_key(value)
 
 
 def _itself(program: Program) -> Hashable:

@@ -7,17 +7,18 @@ key of a trace, and are inserted again when the function is traced.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypedDict
 
 from rune import tree
 from rune.backends import Device
+from rune.core.value_keys import value_key
 from rune.errors import ArgumentError
 from rune.records import dataclass
 from rune.transforms.arguments import as_value, function_name, require_callable, value_leaves
 
 Names = int | str | Iterable[int | str] | None
-Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 == True; the value
+Statics = tuple[tuple[int | str, Hashable, Any], ...]  # where; its key, since 1 == True; the value
 
 
 # For both overloads of `jit`, which would otherwise repeat its keywords.
@@ -76,7 +77,7 @@ class Marked:
             _require_hashable(self.function, where, value)
         dynamic = tuple(x for i, x in enumerate(args) if i not in positions)
         dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in self.static}
-        return (dynamic, dynamic_kwargs), tuple((w, type(v), v) for w, v in statics)
+        return (dynamic, dynamic_kwargs), tuple((w, value_key(v), v) for w, v in statics)
 
     def static_test(self, count: int) -> Callable[[int | str], bool]:
         """A test: is the argument with this number, of `count`, or with this name static?"""

@@ -32,6 +32,7 @@ from rune.core.primitive import Collective, Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.core.value_keys import Parameters
 from rune.core.values import Params, Value
 from rune.ops import add, mul
 from rune.ops.collectives import varying
@@ -344,7 +345,7 @@ def scaled(value: Value | None, factor: float) -> Value | None:
 
 def _hashed(params: Params) -> object:
     """A hashable key of parameters: their values, or their identities if a value has no hash."""
-    items = tuple(sorted(params.items()))
+    items = Parameters(sorted(params.items()))
     try:
         hash(items)
     except TypeError:

@@ -16,8 +16,8 @@ from rune.lowering.build.streams.panels import line_of, mentions, panels_of
 from rune.lowering.build.streams.tile import Tile, columns_of
 from rune.lowering.build.streams.units import UnitTile, unit_tile
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Expr, Load
-from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernel.expr import Expr
+from rune.lowering.kernel.rewrite import loads
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Kernel, Stream, expressions
 
@@ -84,8 +84,7 @@ def _groups(tile: Tile, kernel: Kernel) -> int:
 
 def _row_axis(kernel: Kernel, stream: Stream) -> int:
     """The axis of the domain whose points read the same keys; the longest if there are several."""
-    loads = [e for x in expressions(stream) for e in walk_expr(x) if isinstance(e, Load)]
-    key_loads = [x for x in loads if any(mentions(x.indices[0], axis) for axis in stream.axes)]
+    key_loads = [x for x in loads(expressions(stream)) if any(mentions(x.indices[0], axis) for axis in stream.axes)]
 
     def merit(number: int) -> tuple[int, int, int]:
         axis = kernel.domain[number]

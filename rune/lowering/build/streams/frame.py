@@ -19,7 +19,7 @@ from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Op, const, of_size
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import rename
-from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
+from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum, positions
 from rune.records import dataclass
 
 THREAD = "thread"
@@ -153,11 +153,7 @@ class Frame:
 
     def outer_of(self, number: Size) -> dict[str, Size]:
         """The position of a tile on the other axes of the stream."""
-        at: dict[str, Size] = {}
-        outer = number // self.key_tiles
-        for axis in reversed(self.stream.axes[:-1]):
-            at[axis.name], outer = outer % axis.size, outer // axis.size
-        return at
+        return positions(number // self.key_tiles, self.stream.axes[:-1])[0]
 
     @property
     def first_key(self) -> Size:

@@ -16,7 +16,7 @@ from rune.dims import Dim, Size, is_static
 from rune.lowering.kernel.expr import Expr, Load, Op
 from rune.lowering.kernel.matrices import NARROW
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Let
-from rune.lowering.kernel.rewrite import names_in, rename, walk_expr
+from rune.lowering.kernel.rewrite import loads, names_in, rename
 from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
 from rune.records import dataclass
 
@@ -62,8 +62,7 @@ class Panel:
     def loads(self) -> list[Load]:
         """The loads from memory for an element that change along a line."""
         exprs = (self.value, *(let.value for let in self.lets))
-        loads = dict.fromkeys(e for x in exprs for e in walk_expr(x) if isinstance(e, Load))
-        return [x for x in loads if mentions(x.indices[0], self.along)]
+        return [x for x in dict.fromkeys(loads(exprs)) if mentions(x.indices[0], self.along)]
 
     @property
     def is_along(self) -> bool:

@@ -17,7 +17,7 @@ from rune import dtypes
 from rune.dims import Size
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, Stmt, Store
-from rune.lowering.kernel.rewrite import bodies, expressions, walk, walk_expr
+from rune.lowering.kernel.rewrite import bodies, expressions, loads, walk
 
 
 def exchanges(memory: Sequence[Stmt], body: Sequence[Stmt], thread: Size) -> frozenset[str]:
@@ -48,5 +48,4 @@ def _accesses(name: str, body: Sequence[Stmt]) -> bool:
 
 def _reads(name: str, body: Sequence[Stmt]) -> Iterator[Load]:
     """The reads of an array, in all statements."""
-    parts = (part for stmt in walk(body) for e in expressions(stmt) for part in walk_expr(e))
-    return (x for x in parts if isinstance(x, Load) and x.buffer == name)
+    return (x for x in loads(e for s in walk(body) for e in expressions(s)) if x.buffer == name)
