@@ -110,9 +110,7 @@ WINDOWED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", WINDOWED)
 @pytest.mark.parametrize("size", [33, 100, 257])
-@pytest.mark.parametrize(
-    "dtype", [np.int8, np.int32, np.float16, np.float32, np.float64, np.complex64, np.complex128]
-)
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float16, np.float32, np.float64, np.complex64, np.complex128])
 def test_unpickled_data_whose_dtype_is_a_copy_give_the_results_of_others(dtype: type, size: int, name: str):
     data = np.random.default_rng(0).integers(0, 2, size).astype(dtype)
     copied = pickle.loads(pickle.dumps(data))
