@@ -79,7 +79,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
 
     Shapes: [N_0], [N_1], ... -> [N_0, 1, ...], [1, N_1, ...], ...; a bool vector stands for its
             true positions.
-    Types:  each its own; i32 for bools.
+    Types:  each its own; i32 for bools and for no elements, i64 under x64.
     Errors: ShapeError unless every argument has rank 1.
 
     >>> import rune.numpy as rnp
@@ -93,7 +93,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             raise ShapeError(f"ix_: cannot use {type_of(x)} (rank 1 required)")
         x = nonzero(x)[0] if type_of(x).dtype == dtypes.bool_ else x
         size = type_of(x).shape[0]
-        positions = x if size != 0 else c.astype(x, dtypes.i32)
+        positions = x if size != 0 else c.astype(x, dtypes.canonical(dtypes.i64))
         indices = c.reshape(positions, tuple(size if i == axis else 1 for i in range(len(args))))
         open_mesh.append(c.distinct(indices, arg))
     return tuple(open_mesh)

@@ -178,7 +178,8 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: i
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Array | list[Array]:
     """The slopes of a sampled function along its axes, by second-order differences.
 
-    Shapes: f any -> kept by each result. Types: bools and integers become floats.
+    Shapes: f any -> kept by each result.
+    Types:  promoted with the spacings; bools and integers become floats.
     varargs: nothing (samples at distance 1), one distance for all axes, or for each axis a
             distance or the coordinates of the samples.
     edge_order: the order of the one-sided differences at the ends, 1 or 2.
@@ -190,19 +191,19 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: i
     >>> rnp.gradient(rnp.array([1.0, 2.0, 4.0, 7.0]))
     Array([1. , 1.5, 2.5, 3. ], f32[4], cpu:0)
     """
-    x = inexact("gradient", value("gradient", f))
+    x, *distances = [inexact("gradient", v) for v in together("gradient", f, *varargs)]
     axes = c.normalised_axes("gradient", axis, type_of(x))
     if edge_order not in (1, 2):
         raise ArgumentError(f"gradient: cannot use edge_order={edge_order!r} (1 or 2)")
     if len(varargs) not in (0, 1, len(axes)):
         raise ArgumentError(f"gradient: cannot use {len(varargs)} spacings for {len(axes)} axes")
-    spacings = varargs or (1.0,)
-    spacings = tuple(spacings) * len(axes) if len(spacings) == 1 else spacings
+    spacings = distances or [value("gradient", 1.0)]
+    spacings = spacings * len(axes) if len(spacings) == 1 else spacings
     slopes = [_slopes(x, k, by, edge_order) for k, by in zip(axes, spacings, strict=True)]
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slopes(x: ArrayLike, axis: int, spacing: ArrayLike, edge_order: int) -> Array:
+def _slopes(x: Array, axis: int, spacing: Array, edge_order: int) -> Array:
     """The slopes along one axis."""
     size = type_of(x).shape[axis]
     if size < edge_order + 1:
@@ -232,17 +233,15 @@ def _inner_slopes(y: Array, steps: Array) -> Array:
     return where(before == after, even, outer + y[1:-1] * middle)
 
 
-def _steps(spacing: ArrayLike, size: Size, y: ArrayLike) -> Array:
+def _steps(spacing: Array, size: Size, y: Array) -> Array:
     """The distance or distances of neighbours along the first axis, shaped to divide y."""
-    _, distance = together("gradient", y, spacing)
-    distance = inexact("gradient", distance)
-    if rank(distance) == 0:
-        return distance
-    if rank(distance) > 1:
-        raise ShapeError(f"gradient: cannot use {type_of(distance)} as a spacing (rank 0 or 1)")
-    if type_of(distance).shape[0] != size:
-        raise ShapeError(f"gradient: cannot place {size} samples at {type_of(distance)}")
-    return c.reshape(diff(distance), (-1, *(1,) * (rank(y) - 1)))
+    if rank(spacing) == 0:
+        return spacing
+    if rank(spacing) > 1:
+        raise ShapeError(f"gradient: cannot use {type_of(spacing)} as a spacing (rank 0 or 1)")
+    if type_of(spacing).shape[0] != size:
+        raise ShapeError(f"gradient: cannot place {size} samples at {type_of(spacing)}")
+    return c.reshape(diff(spacing), (-1, *(1,) * (rank(y) - 1)))
 
 
 def _end(y: Array, near_step: Array, far_step: Array, edge_order: int) -> Array:

@@ -34,7 +34,7 @@ from rune.ops.conv_parameters import Conv, Ints, arranged, counts, fields_of, pi
 from rune.ops.family import KINDS, Batched, require, reshape, same_dtype, wide, zeros_of
 from rune.ops.jax_forms import CONV_NAMES, product_form
 from rune.ops.movement import inverse, move_axis, pad, reverse
-from rune.ops.sliding import reach, shear
+from rune.ops.sliding import ADDED, reach, shear
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -152,7 +152,7 @@ def _is_of_sequences(x: np.ndarray, w: np.ndarray, conv: Conv) -> bool:
     """Whether one sequence is correlated with another that is no longer, at every place where it
     fits.
     """
-    is_plain = conv.strides == conv.rhs_dilation == (1,) and wide(x.dtype).isbuiltin == 1
+    is_plain = conv.strides == conv.rhs_dilation == (1,) and wide(x.dtype).isbuiltin != ADDED
     return is_plain and x.shape[:2] == w.shape[:2] == (1, 1) and x.size >= w.size > 0
 
 

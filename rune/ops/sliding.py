@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 Ints = tuple[int, ...]
+ADDED = 2  # `dtype.isbuiltin` of a dtype that a library adds to NumPy, as bf16
 
 
 def reach(size: Size, dilation: int) -> Size:
@@ -85,8 +86,8 @@ def _shear_reference(x: np.ndarray, *, axes: Ints, strides: Ints, dilations: Int
     shape, steps = _sheared(x.shape, x.strides, axes, strides, dilations)
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    # NumPy makes strided views of its own dtypes only.
-    plain = x if x.dtype.isbuiltin == 1 else x.view(f"u{x.dtype.itemsize}")
+    # NumPy makes strided views of its own dtypes only; unpickled ones are copies, of number 0.
+    plain = x.view(f"u{x.dtype.itemsize}") if x.dtype.isbuiltin == ADDED else x
     if not plain.flags.c_contiguous:
         return np.lib.stride_tricks.as_strided(plain, shape, steps, writeable=False).view(x.dtype)
     return _strided(plain, shape, steps).view(x.dtype)
@@ -113,7 +114,7 @@ def _strided(x: np.ndarray, shape: Ints, steps: Ints) -> np.ndarray:
 
 def shearing(x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> Callable[[np.ndarray], np.ndarray] | None:
     """`shear` of arrays of one type, as a function of NumPy; None where it may be no view."""
-    if x.is_symbolic or x.dtype.isbuiltin != 1:
+    if x.is_symbolic or x.dtype.isbuiltin == ADDED:
         return None
     sizes = tuple(d for d in x.shape if isinstance(d, int))
     dense_steps = tuple(math.prod(sizes[k + 1 :]) * x.dtype.itemsize for k in range(x.ndim))

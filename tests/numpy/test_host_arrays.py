@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune import lax
+from rune.scipy import signal
+from tests.support.arrays import array
 from tests.support.close import same
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -90,3 +94,29 @@ def test_item_of_several_elements_needs_an_index():
 
 def test_whole_numbers_between_two_are_not_lost_to_rounding():
     same(np.arange(23), rnp.linspace(0, 22, 23, dtype="int64"))
+
+
+# Each reads overlapping windows or rows of its argument, most as views.
+WINDOWED: dict[str, Callable[[Any], Any]] = {
+    "stft": lambda x: signal.stft(x, nperseg=10)[2],
+    "welch": lambda x: signal.welch(x, nperseg=10)[1],
+    "convolve": lambda x: rnp.convolve(x, x[:3]),
+    "reduce_window": lambda x: lax.reduce_window(x, x[0] * 0, lax.max, (3,), (2,), "VALID"),
+    "sort": rnp.sort,
+    "cumsum": rnp.cumsum,
+    "flip": lambda x: x[::-2],
+}
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+@pytest.mark.parametrize("size", [33, 100, 257])
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float16, np.float32, np.float64, np.complex64, np.complex128])
+def test_unpickled_data_whose_dtype_is_a_copy_give_the_results_of_others(dtype: type, size: int, name: str):
+    data = np.random.default_rng(0).integers(0, 2, size).astype(dtype)
+    copied = pickle.loads(pickle.dumps(data))
+    assert copied.dtype.isbuiltin == 0, "NumPy's own, but another object"
+
+    # The copy comes first: types of one shape are compared, and the first one's dtype stays.
+    result, expected = (WINDOWED[name](array(x)) for x in (copied, data))
+
+    same(np.asarray(expected), np.asarray(result))

@@ -347,3 +347,37 @@ def test_of_an_object_that_has_a_dtype_alone_it_promotes(others: tuple[Any, ...]
     named = SimpleNamespace(dtype=np.dtype(np.float16))
 
     assert rnp.result_type(named, *others) == np.float16
+
+
+# The dtypes of jnp.gradient(samples, spacing) in JAX 0.10.2 under x64: a row of samples for these
+# spacings.
+SPACINGS = "float* int* i8 i64 f32 f64 bf16"
+SLOPES = {
+    "i8": "f64* f32 f32 f64 f32 f64 bf16",
+    "i32": "f64* f32 f32 f64 f32 f64 bf16",
+    "u8": "f64* f32 f32 f64 f32 f64 bf16",
+    "bool": "f64* f64* f32 f64 f32 f64 bf16",
+    "f32": "f32 f32 f32 f32 f32 f64 f32",
+    "bf16": "bf16 bf16 bf16 bf16 f32 f64 bf16",
+    "f16": "f16 f16 f16 f16 f32 f64 f32",
+    "c64": "c64 c64 c64 c64 c64 c128 c64",
+    "i64": "f64* f64 f64 f64 f32 f64 bf16",
+    "f64": "f64 f64 f64 f64 f64 f64 f64",
+}
+
+
+@pytest.mark.parametrize("samples", SLOPES)
+def test_slopes_have_the_floating_dtype_that_samples_and_spacings_promote_to(samples: str):
+    with rune.enable_x64():
+        slopes = [result_type(rnp.gradient, sample(samples), sample(spacing)) for spacing in SPACINGS.split()]
+
+    assert slopes == SLOPES[samples].split()
+
+
+@pytest.mark.parametrize("empty", [[], np.zeros(0, np.float32), np.zeros(0, bool)], ids=["list", "f32", "bool"])
+def test_an_open_mesh_of_no_elements_has_positions_of_the_default_integer(empty: Any):
+    with rune.enable_x64():
+        mesh = rnp.ix_(empty, np.arange(2))
+
+    assert [x.dtype for x in mesh] == [np.int64, np.int64]
+    assert [x.shape for x in mesh] == [(0, 1), (1, 2)]

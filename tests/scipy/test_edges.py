@@ -16,6 +16,7 @@ import scipy.stats
 
 import rune
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.scipy import ndimage, special, stats
 from tests.support.arrays import array
@@ -182,17 +183,63 @@ def test_the_gradient_of_a_density_is_finite_at_the_end_of_the_support():
     near(-1 / (0.9**2 * np.sqrt(2 * np.pi)), gradient, relative=1e-12, why="that at 1 alone")
 
 
-@pytest.mark.parametrize("count", [0.0, 1.0, 7.0, 16.0, 40.0])
-def test_the_slope_of_a_poisson_log_mass_in_the_count_is_log_mu_less_digamma(count: float):
-    slope = rune.grad(lambda k: stats.poisson.logpmf(k, 2.0))(array(np.float64(count)))
-
-    near(np.log(2.0) - scipy.special.digamma(count + 1), slope, relative=1e-12, why="f64")
+COUNTS = np.array([*range(131), 257, 4_099, 65_537], np.float64)
+MEANS = [0.0, 1e-300, 1e-17, 0.03, 2.0, 130.0, 1e9]
 
 
-def test_the_slope_of_a_poisson_log_mass_of_no_events_is_minus_one_at_a_mean_of_zero():
-    slope = rune.grad(lambda mu: stats.poisson.logpmf(0.0, mu))(array(np.float64(0.0)))
+def slopes_of_mass(name: str, mean: float) -> tuple[Array, Array]:
+    """The slopes of a Poisson (log) mass at COUNTS, in the count and in the mean."""
+    mass = getattr(stats.poisson, name)
+    return rune.jit(rune.vmap(rune.grad(mass, (0, 1)), (0, None)))(array(COUNTS), array(np.float64(mean)))
 
-    near(-1.0, slope, relative=0, why="the log mass is -mu")
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_the_slope_of_a_poisson_log_mass_in_the_count_is_log_mu_less_digamma(mean: float):
+    slopes, _ = slopes_of_mass("logpmf", mean)
+
+    with np.errstate(divide="ignore"):
+        expected = np.log(mean) - scipy.special.digamma(COUNTS + 1)
+    # Beside a count of 10^9 ± 30,000 or of 130 ± 11 both terms are nearly equal.
+    near(expected, slopes, relative=1e-12, absolute=1e-14, why="f64")
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_the_slope_of_a_poisson_log_mass_in_the_mean_is_the_count_over_it_less_one(mean: float):
+    _, slopes = slopes_of_mass("logpmf", mean)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.where(COUNTS == 0, -1.0, (COUNTS - mean) / mean)
+    near(expected, slopes, relative=1e-12, why="f64")
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_the_slope_of_a_poisson_mass_in_the_mean_is_that_of_its_logarithm_times_it(mean: float):
+    _, slopes = slopes_of_mass("pmf", mean)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = scipy.stats.poisson.pmf(COUNTS, mean) * (COUNTS - mean) / mean
+    expected = expected if mean > 0 else (COUNTS == 1) * 1.0 - (COUNTS == 0)
+    near(expected, slopes, relative=1e-10, absolute=1e-300, why="SciPy's masses")
+
+
+@pytest.mark.parametrize("shape", [1.0, 1.5, 2.0, 10.0, 11.0, 16.0, 17.0, 130.0, 4_099.0])
+def test_the_slopes_of_a_gamma_log_density_at_zero_are_infinite_but_for_that_of_shape_one(shape: float):
+    slopes = rune.grad(stats.gamma.logpdf, (0, 1))(array(np.float64(0.0)), array(np.float64(shape)))
+
+    near(
+        np.array([-1.0 if shape == 1 else INF, -INF]), np.array(slopes), relative=0, why="(a - 1) log y - y - log Γ(a)"
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "i32", "u8", "i8"])
+def test_choices_with_repetition_are_counted_from_nothing_on(dtype: str):
+    sizes = np.array([0, 1, 2, 5, 100, 120])
+    n, k = (v.ravel() for v in np.meshgrid(sizes, [0, 1, 3, 9], indexing="ij"))
+
+    counts = special.comb(rnp.asarray(n, dtype), rnp.asarray(k, dtype), repetition=True)
+
+    expected = scipy.special.comb(n, k, repetition=True)
+    near(expected.astype(counts.dtype), counts, relative=1e-12 if dtype == "f64" else 1e-4, why="rounding")
 
 
 WHERE_IT_LIES: list[tuple[str, tuple[float, ...], dict[str, float]]] = [

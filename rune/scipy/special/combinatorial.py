@@ -132,7 +132,7 @@ def binom(n: Array, k: Array) -> Array:
     return undefined(_is_negative_whole(n) | rnp.isnan(n) | rnp.isnan(k), number)
 
 
-def comb(N: Any, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Array:
+def comb(N: ArrayLike, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Array:
     """The number of ways to choose k out of N, as a float; with `repetition`, elements may repeat.
 
     0 for k > N or negative numbers.
@@ -146,9 +146,10 @@ def comb(N: Any, k: ArrayLike, exact: bool = False, repetition: bool = False) ->
     """
     if exact:
         raise ArgumentError("comb: cannot use exact=True (results are floating arrays)")
-    if repetition:
-        return comb(N + k - 1, k)
     n, k = reals("comb", N, k)
+    if repetition:
+        # Nothing is chosen in one way, out of nothing, too.
+        n = rnp.where(k == 0, n, n + k - 1.0)
     return rnp.where((k <= n) & (n >= 0) & (k >= 0), binom(n, k), 0.0)
 
 

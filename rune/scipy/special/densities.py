@@ -72,16 +72,44 @@ def quotient(x: Array, y: Array) -> Array:
 times_log.defjvps(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * quotient(x, y))
 
 
+@custom_jvp
+def poisson_deviance(a: Array, x: Array) -> Array:
+    """a log(x / a) - (x - a), for a > 0 and x >= 0: the exponent of a Poisson mass beside that of
+    its mode.
+    """
+    return a * deviance((x - a) / a, x / a)
+
+
+def log_ratio(x: Array, a: Array) -> Array:
+    """log(x / a), accurate near x = a, for a > 0."""
+    u, ratio = (x - a) / a, x / a
+    is_near = rnp.abs(u) < 0.5
+    return rnp.where(is_near, rnp.log1p(rnp.where(is_near, u, 0.0)), rnp.log(rnp.where(is_near, 1.0, ratio)))
+
+
+poisson_deviance.defjvps(lambda t, y, a, x: t * log_ratio(x, a), lambda t, y, a, x: t * ((a - x) / x))
+
+
+@custom_jvp
+def power_of_positive(x: Array, a: Array) -> Array:
+    """x**a for x >= 0 and a >= 0, whose slope in x is 0 for a = 0, of x = 0 too."""
+    return rnp.power(x, a)
+
+
+power_of_positive.defjvps(
+    lambda t, y, x, a: t * a * power_of_positive(x, rnp.where(a == 0, 1.0, a - 1.0)),
+    lambda t, y, x, a: t * rnp.where(y == 0, 0.0, y * rnp.log(rnp.where(y == 0, 1.0, x))),
+)
+
+
 def log_poisson(a: Array, x: Array) -> Array:
     """log(x**a exp(-x) / Γ(a + 1)), for a >= 0 and x >= 0."""
     is_low = a < SHIFT
     # A branch gets harmless arguments where the other one counts: its slopes may be infinite there.
     low, low_x = rnp.where(is_low, a, 0.0), rnp.where(is_low, x, 1.0)
     direct = times_log(low, low_x) - x - log_gamma(low + 1.0)
-    high = rnp.where(is_low, float(SHIFT), a)
-    high_x = rnp.where(is_low, float(SHIFT), x)
-    far = high * deviance((high_x - high) / high, high_x / high)
-    far = far - 0.5 * rnp.log(high) - HALF_LOG_2PI - stirling_error(high)
+    high, high_x = rnp.where(is_low, float(SHIFT), a), rnp.where(is_low, float(SHIFT), x)
+    far = poisson_deviance(high, high_x) - 0.5 * rnp.log(high) - HALF_LOG_2PI - stirling_error(high)
     return rnp.where(is_low, direct, far)
 
 
@@ -90,11 +118,13 @@ def poisson(a: Array, x: Array) -> Array:
     is_low = a < SHIFT
     low = rnp.where(is_low, a, 0.0)
     # Beyond 900 the exponential is 0 whatever the power is, which must stay finite.
-    direct = rnp.power(rnp.minimum(x, 900.0), low) * rnp.exp(-x) / gamma_of_positive(low + 1.0)
-    high = rnp.where(is_low, float(SHIFT), a)
-    exponent = high * deviance((x - high) / high, x / high) - stirling_error(high)
+    direct = power_of_positive(rnp.minimum(x, 900.0), low) * rnp.exp(-x) / gamma_of_positive(low + 1.0)
+    # A mass of 0 has slopes of 0, where its logarithm has infinite ones.
+    is_far = ~is_low & (x != 0) & (x != rnp.inf)
+    high, high_x = rnp.where(is_far, a, float(SHIFT)), rnp.where(is_far, x, float(SHIFT))
+    exponent = poisson_deviance(high, high_x) - stirling_error(high)
     far = rnp.exp(exponent) / rnp.sqrt(2 * math.pi * high)
-    return rnp.where(is_low, direct, rnp.where(x == rnp.inf, 0.0, far))
+    return rnp.where(is_low, direct, rnp.where(is_far, far, 0.0))
 
 
 def log_beta_power(a: Array, b: Array, x: Array, y: Array) -> Array:

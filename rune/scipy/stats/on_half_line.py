@@ -73,7 +73,9 @@ gamma = Continuous(
 def _gamma_log_density(y: Array, a: Array) -> Array:
     """log(y**(a - 1) exp(-y) / Γ(a)), from the Poisson mass of a - 1 where that is large."""
     is_large = a > 10.0
-    direct = times_log(a - 1.0, y) - y - log_gamma(a)
+    # A branch gets harmless arguments where the other one counts: its slopes may be infinite.
+    small, small_y = rnp.where(is_large, 1.0, a), rnp.where(is_large, 1.0, y)
+    direct = times_log(small - 1.0, small_y) - small_y - log_gamma(small)
     large = log_poisson(rnp.where(is_large, a - 1.0, 9.0), rnp.where(is_large, y, 9.0))
     return rnp.where(is_large, large, direct)
 
