@@ -236,7 +236,7 @@ def _no_errors(code: Code) -> Value:
 
 
 def _keep(process: Process, code: Code, errors: Value) -> None:
-    """Take Python's error away; only the first one is kept."""
+    """Take Python's error away; only the first one stays in the list."""
     slots = [code.item(errors, "ptr", k) for k in range(3)]
     is_first = is_null(code.load("ptr", slots[0]))
     code.either(
@@ -247,11 +247,11 @@ def _keep(process: Process, code: Code, errors: Value) -> None:
 
 
 def _end(process: Process, code: Code, errors: Value, answer: Callable[[], Value]) -> Value:
-    """The answer; null with the kept error set, if there is one."""
-    kept = [code.load("ptr", code.item(errors, "ptr", k)) for k in range(3)]
+    """The answer; null with the first error set, if there is one."""
+    words = [code.load("ptr", code.item(errors, "ptr", k)) for k in range(3)]
 
     def raised() -> Value:
-        code.tell("void", process.object(code, "RESTORE_ERROR"), *kept)
+        code.tell("void", process.object(code, "RESTORE_ERROR"), *words)
         return null(code)
 
-    return code.choose(is_null(kept[0]), answer, raised)
+    return code.choose(is_null(words[0]), answer, raised)
