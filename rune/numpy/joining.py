@@ -72,7 +72,8 @@ def stack(arrays: object, axis: int = 0, out: None = None, dtype: DTypeLike | No
     """Arrays of one shape joined along a new axis.
 
     Shapes: N of [*A, *B] -> [*A, N, *B]. Types: promoted together.
-    Errors: DtypeError for an unknown dtype; AxisError for an axis out of range.
+    Errors: ShapeError if the shapes differ; DtypeError for an unknown dtype; AxisError for an axis
+            out of range.
 
     >>> import rune.numpy as rnp
     >>> rnp.stack([rnp.zeros(2), rnp.ones(2)], axis=1)
@@ -83,7 +84,11 @@ def stack(arrays: object, axis: int = 0, out: None = None, dtype: DTypeLike | No
     operands = together("stack", *members("stack", arrays))
     shapes = [type_of(x).shape for x in operands]
     if any(s != shapes[0] for s in shapes):
-        raise ShapeError(f"stack: cannot stack shapes {', '.join(map(str, shapes))}")
+        types = ", ".join(str(type_of(x)) for x in operands)
+        raise ShapeError(
+            f"stack: cannot stack {types} (one shape required)",
+            hint="rune.numpy.pad makes rows of one length; concatenate joins along an axis that exists",
+        )
     at = c.normalised_axis("stack", axis, type_of(operands[0]), 1)
     return _joined("stack", [c.expand_dims(x, at) for x in operands], at, dtype)
 

@@ -26,7 +26,7 @@ from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.types import Shape
 from rune.core.values import Operand, Value
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
-from rune.errors import AxisError, DimensionError, DtypeError, TracerIntegerConversionError
+from rune.errors import ArgumentError, AxisError, DimensionError, DtypeError, TracerIntegerConversionError
 from rune.ops.arithmetic import cast
 from rune.ops.family import position_dtype, reshape, size_value
 from rune.ops.index_dims import IndexDims
@@ -191,6 +191,10 @@ def _item(x: Operand, entry: Any) -> Any:
         raise DtypeError(
             f"index: cannot index with a {type(entry).__name__} into {type_of(x)}", hint="use rune.numpy.array(...)"
         )
+    if isinstance(entry, str | bytes):
+        raise ArgumentError(
+            f"index: cannot index with {entry!r} into {type_of(x)}", hint="a dict or a NamedTuple of arrays has names"
+        )
     if type(entry) is int or isinstance(entry, np.integer):
         return int(entry)
     if isinstance(entry, np.ndarray) and entry.dtype in (dtypes.i64, dtypes.u64):
@@ -198,7 +202,10 @@ def _item(x: Operand, entry: Any) -> Any:
     array = operand("index", entry)
     type_ = type_of(array)
     if type_.dtype not in dtypes.INTEGER and not (type_.dtype == dtypes.bool_ and type_.shape):
-        raise DtypeError(f"index: cannot index with {type_} into {type_of(x)} (integer dtype required)")
+        raise DtypeError(
+            f"index: cannot index with {type_} into {type_of(x)} (integer dtype required)",
+            hint="divide by // to get an integer, or convert with .astype('int32')",
+        )
     return array
 
 

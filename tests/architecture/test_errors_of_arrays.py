@@ -24,6 +24,7 @@ ARRAYS: list[tuple[str, str]] = [
         "ops.gather(x, rnp.array([[0]]), rnp.ones(()), slice_sizes=(1,), mode='magic',"
         " dims=ops.IndexDims((), (0,), (0,)))",
     ),
+    ("an index that is a text", "x['a']"),
     ("two sizes left open", "x.reshape(-1, -1)"),
     ("bits of half a byte", "rnp.ones(4, 'uint8').view('int4')"),
     ("a number without an axis to split", "x.sum().view('i2')"),

@@ -161,7 +161,7 @@ def test_a_sequence_in_a_tuple_may_hold_traced_positions():
         (np.array([1.0]), "cannot index with f32"),
         ([0, 1], "cannot index with a list"),
         ([], "cannot index with a list"),
-        ("a", "cannot take str as an array"),
+        ("a", "cannot index with .a."),
     ],
 )
 def test_a_float_a_list_and_a_string_are_not_indices(index: Any, message: str):
