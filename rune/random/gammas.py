@@ -317,7 +317,8 @@ def generalized_normal(key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: D
     Array([0.89282674, 0.09650235], f32[2], cpu:0)
     """
     kind = floating("generalized_normal", dtype, p)
-    power = in_dtype("generalized_normal", p, kind)
+    # Beyond 1 / eps the density is that of the limit, uniform between -1 and 1, to the last digit.
+    power = rnp.minimum(in_dtype("generalized_normal", p, kind), float(1 / rnp.finfo(kind).eps))
     first, second = split(single_key("generalized_normal", key))
     # By the logarithm: for large p many gamma numbers are below the smallest float, but no root.
     log = loggamma.core(first, 1.0 / power, shape, kind)

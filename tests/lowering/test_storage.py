@@ -59,7 +59,8 @@ def test_bf16_is_the_upper_half_of_f32(expect: Any):
         """
         code k(x: read u16[8], y: write f32[8]) {
           for i in 8 grid {
-            store y[i] = bitcast_f32(u32(x[i]) << 16_u32)
+            bits: u32 = u32(x[i])
+            store y[i] = bitcast_f32(bits << 16_u32)
           }
         }""",
     )

@@ -72,6 +72,9 @@ CONTINUOUS = (
     Case("wald of 10,000", lambda k, s: random.wald(k, 1e4, s), stats.invgauss(1e4), (0, INF)),
     Case("t of few degrees", lambda k, s: random.t(k, 0.05, s), stats.t(0.05), (-INF, INF)),
     Case("generalized_normal of 100", lambda k, s: random.generalized_normal(k, 100.0, s), stats.gennorm(100), (-2, 2)),
+    # The limits, in which JAX draws -1 or 1 alone.
+    Case("generalized_normal of inf", lambda k, s: random.generalized_normal(k, INF, s), stats.uniform(-1, 2), (-1, 1)),
+    Case("ball of inf", lambda k, s: random.ball(k, 3, INF, s)[..., 0], stats.uniform(-1, 2), (-1, 1)),
     Case("exponential", lambda k, s: random.exponential(k, s), stats.expon(), (0, INF)),
     Case("gumbel", lambda k, s: random.gumbel(k, s), stats.gumbel_r(), (-INF, INF)),
     Case("gumbel high", lambda k, s: random.gumbel(k, s, mode="high"), stats.gumbel_r(), (-INF, INF)),
