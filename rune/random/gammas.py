@@ -305,7 +305,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLik
 
 @Sampler
 def generalized_normal(key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Density exp(-|x|**p), up to a factor.
+    """Density exp(-|x|**p), up to a factor; uniform between -1 and 1 for p = inf.
 
     Shapes: p broadcasts to `shape`. Types: floating, f32 by default.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another

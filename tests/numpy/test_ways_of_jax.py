@@ -100,6 +100,12 @@ def test_scalar_conditions_choose_a_function_for_all_elements():
     )
 
 
+def test_the_flat_position_along_no_axes_is_an_array_of_0():
+    position = rnp.ravel_multi_index((), ())
+    assert isinstance(position, rune.Array)
+    assert (position.shape, int(position)) == ((), 0)
+
+
 def test_flat_positions_have_the_documented_dtype():
     positions = rnp.ravel_multi_index((rnp.array([1, 0]), rnp.array([2, 1])), (2, 3), dtype="int16")
 

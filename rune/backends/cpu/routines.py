@@ -9,7 +9,8 @@ word, swap_if, ...       memory that several threads read and write, sequentiall
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from rune.lowering.codegen.llvm.ir.text import Number, Value, Writer
 from rune.records import dataclass
@@ -130,6 +131,21 @@ def define(signature: tuple[str, str, str], write: Callable[..., Value | None], 
     code.do("ret void" if answer is None else f"ret {result} {answer.text}")
     declarations = sorted(code.declarations)
     return "\n".join([*declarations, code.text(linkage, result, name, values)])
+
+
+def definitions(
+    functions: Iterable[tuple[tuple[str, str, str], Callable[..., Value | None]]],
+    *context: object,
+    exported: Collection[str] = (),
+) -> str:
+    """Functions after one another, each of a signature and of what writes its body.
+
+    context: the first arguments of all writers. exported: names that are seen outside the module
+    """
+    return "\n\n".join(
+        define(signature, partial(write, *context), "" if signature[1] in exported else "internal ")
+        for signature, write in functions
+    )
 
 
 def null(code: Code) -> Value:

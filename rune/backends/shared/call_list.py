@@ -30,7 +30,7 @@ from dataclasses import field
 
 from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.calls.describe import length_at as length_at
-from rune.backends.cpu.routines import Code, define
+from rune.backends.cpu.routines import Code, definitions
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
@@ -177,14 +177,14 @@ def _text() -> str:
     abi = host_abi.abi()
     assert abi is not None  # else the CPU executor could not be opened either
     functions = [
-        (("i64", "make", "ptr words, ptr calls"), _make, "internal "),
-        (("i64", "run", "ptr starts"), functools.partial(_run, abi), ""),
-        (("ptr", "play", "ptr self, ptr argv, i64 count"), functools.partial(_play, abi), ""),
-        (("i64", "renew", "ptr set, i64 kernel, i64 position, i64 bytes, ptr value, ptr known"), _renew, ""),
-        (("void", "fill", "ptr table, i64 count, ptr which, ptr offsets, ptr bases"), _fill, ""),
-        (("void", "number", "ptr numbers"), _number, ""),
+        (("i64", "make", "ptr words, ptr calls"), _make),
+        (("i64", "run", "ptr starts"), functools.partial(_run, abi)),
+        (("ptr", "play", "ptr self, ptr argv, i64 count"), functools.partial(_play, abi)),
+        (("i64", "renew", "ptr set, i64 kernel, i64 position, i64 bytes, ptr value, ptr known"), _renew),
+        (("void", "fill", "ptr table, i64 count, ptr which, ptr offsets, ptr bases"), _fill),
+        (("void", "number", "ptr numbers"), _number),
     ]
-    return "\n\n".join(define(signature, write, linkage) for signature, write, linkage in functions)
+    return definitions(functions, exported=("run", "play", "renew", "fill", "number"))
 
 
 def _item(code: Code, row: Value, number: Value | int, type: str = "i64") -> Value:

@@ -10,7 +10,6 @@ Each of the first two returns null if Python has set an error.
 
 from __future__ import annotations
 
-import functools
 from array import array
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +17,7 @@ from functools import partial
 from rune.backends.cpu import compiler, conventions, host_abi
 from rune.backends.cpu.calls import describe
 from rune.backends.cpu.calls.process import Process, item
-from rune.backends.cpu.routines import Code, define, is_null, null, true
+from rune.backends.cpu.routines import Code, definitions, is_null, null, true
 from rune.lowering.codegen.llvm.ir.names import pointer_to
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -26,29 +25,27 @@ HEAD = "MAIN SIGNALS GET SET NOTE STACKS SLOT MESSAGE APPEND POP CAME TELL STACK
 _TRIES = 100  # to restore a handler: each fails only if a handler of another signal has raised
 
 
-@functools.cache
 def compiled() -> compiler.Code | None:
-    """The code, compiled once in a process; None if this interpreter is not a known one.
+    """The code; None if this interpreter is not a known one. Errors: CompileError."""
+    return None if describe.host() is None else _code()
 
-    Errors: CompileError.
-    """
+
+@compiler.lasting
+def _code() -> compiler.Code:
     host = describe.host()
-    if host is None:
-        return None
+    assert host is not None
     words = {f"W_{name}": number for number, name in enumerate(HEAD)}
     objects = {"NONE": pointer_to(id(None)), "TRUE": pointer_to(id(True))}
     process = Process({**host.pointers, **objects}, {**host.numbers, **words})
     functions = [
-        (("ptr", "enter", "ptr self, ptr argv, i64 count"), _enter, ""),
-        (("ptr", "leave", "ptr self, ptr argv, i64 count"), _leave, ""),
-        (("i1", "put_off", "ptr words, i64 signal"), _put_off, "internal "),
-        (("void", "restore", "ptr words, i64 signal, ptr errors"), _restore, "internal "),
-        (("void", "keep", "ptr errors"), _keep, "internal "),
+        (("ptr", "enter", "ptr self, ptr argv, i64 count"), _enter),
+        (("ptr", "leave", "ptr self, ptr argv, i64 count"), _leave),
+        (("i1", "put_off", "ptr words, i64 signal"), _put_off),
+        (("void", "restore", "ptr words, i64 signal, ptr errors"), _restore),
+        (("void", "keep", "ptr errors"), _keep),
     ]
-    text = "\n\n".join(define(s, partial(write, process), linkage) for s, write, linkage in functions)
-    code = compiler.compile_module("guard", text, conventions.LITTLE)
-    compiler.LASTING.append(code)  # guards may be used until the process ends
-    return code
+    text = definitions(functions, process, exported=("enter", "leave"))
+    return compiler.compile_module("guard", text, conventions.LITTLE)
 
 
 def functions(
@@ -83,7 +80,7 @@ def _object(process: Process, code: Code, words: Value, word: str) -> Value:
     return process.word(code, words, f"W_{word}", "ptr")
 
 
-def _number(process: Process, code: Code, words: Value, signal: Value) -> Value:
+def _number(code: Code, words: Value, signal: Value) -> Value:
     """A signal's number, an object."""
     return item(code, words, signal + len(HEAD), "ptr")
 
@@ -140,7 +137,7 @@ def _enter(process: Process, code: Code, instance: Value, argv: Value, total: Va
 
 def _put_off(process: Process, code: Code, words: Value, signal: Value) -> Value:
     """Replace the handler of a signal, unless it is not a function of Python's."""
-    number = _number(process, code, words, signal)
+    number = _number(code, words, signal)
     handler = _call(process, code, _object(process, code, words, "GET"), number)
     at = _handler_at(process, code, words, signal)
 
@@ -208,10 +205,10 @@ def _restore_all(process: Process, code: Code, words: Value, errors: Value) -> N
 def _restore(process: Process, code: Code, words: Value, signal: Value, errors: Value) -> None:
     """Restore a handler that was replaced. One that is restored already may raise meanwhile."""
     at = _handler_at(process, code, words, signal)
-    handler, set = code.load("ptr", at), _object(process, code, words, "SET")
+    handler, function = code.load("ptr", at), _object(process, code, words, "SET")
 
     def is_raised(_: Value) -> Value:
-        before = _call(process, code, set, _number(process, code, words, signal), handler)
+        before = _call(process, code, function, _number(code, words, signal), handler)
         process.drop_reference(code, before)
         code.either(is_null(before), lambda: code.tell("void", "keep", errors))
         return is_null(before)

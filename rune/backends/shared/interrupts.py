@@ -25,16 +25,39 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIG
 SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
+class SignalQueue:
+    """Signals that came while their handlers were replaced."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+
+    def note(self, number: int, _: object) -> None:
+        """A handler: the signal has come."""
+        if number not in self.numbers:
+            self.numbers.append(number)
+
+    def handle(self) -> None:
+        """Run the handlers of these signals, which may raise."""
+        try:
+            while self.numbers:
+                signal.raise_signal(self.numbers.pop(0))
+        except BaseException:  # raised by a handler; those of the others must run too
+            self.handle()
+            raise
+
+
 class deferred:
     """Defers the signals that arrive inside the block to its end.
 
     Handlers run only in the main thread, so in others there is nothing to do. Blocks may nest.
     """
 
-    __slots__ = ("_came", "_handlers")
+    __slots__ = ("_handlers", "_queue")
 
     def __enter__(self) -> None:
-        self._came: list[int] = []
+        self._queue = SignalQueue()
         self._handlers: list[tuple[int, Callable[..., Any]]] = []
         if threading.get_ident() != threading.main_thread().ident:
             return
@@ -42,7 +65,7 @@ class deferred:
             for number, handler in zip(SIGNALS, [*map(CORE.getsignal, SIGNALS)], strict=True):
                 if callable(handler):
                     self._handlers.append((number, handler))
-                    CORE.signal(number, self._note)
+                    CORE.signal(number, self._queue.note)
         except BaseException:  # raised by a handler that was not yet replaced
             self.__exit__()
             raise
@@ -55,12 +78,7 @@ class deferred:
                 number, handler = self._handlers[-1]
                 CORE.signal(number, handler)
                 self._handlers.pop()
-            while self._came:
-                signal.raise_signal(self._came.pop(0))
         except BaseException:  # raised by a restored handler; all others must be restored too
             self.__exit__()
             raise
-
-    def _note(self, number: int, _: object) -> None:
-        if number not in self._came:
-            self._came.append(number)
+        self._queue.handle()

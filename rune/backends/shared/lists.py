@@ -1,4 +1,4 @@
-"""Lists of calls of which each belongs to one choice of memory: a call plays the list of its own.
+"""Lists of calls, one for each choice of memory: a call plays the list of its own memory.
 
     lists = Lists(blocks=2, most=32)
     lists.keep([number, number, arena], calls, owner)

@@ -52,7 +52,7 @@ Play = Callable[..., tuple[DeviceBuffer, ...] | None]
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What each call asks of the driver, and how its end is recognised.
+    """The driver calls that each cached call makes, and how its end is recognised.
 
     calls:     the list, or those of each choice of memory
     places:    words of the list, each with the position of memory among the blocks of arguments,

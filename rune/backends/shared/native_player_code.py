@@ -20,9 +20,9 @@ from functools import partial
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.calls import describe
 from rune.backends.cpu.calls.process import Process, item
-from rune.backends.cpu.routines import Code, define, is_null, null, true
+from rune.backends.cpu.routines import Code, definitions, is_null, null, true
 from rune.backends.shared import call_list, lists_code, ring_code
-from rune.backends.shared.pool import Block, _Chunk
+from rune.backends.shared.pool import Block, Chunk
 from rune.backends.shared.stock import Stock
 from rune.backends.shared.turns import Arena, DeviceBuffer, Turns
 from rune.backends.shared.work import KEPT
@@ -43,7 +43,7 @@ _SLOTS = (
     (Block, "pool"),
     (Block, "span"),
     (Block, "writer"),
-    (_Chunk, "uses"),
+    (Chunk, "uses"),
     (DeviceBuffer, "memory"),
     (DeviceBuffer, "type"),
     (DeviceBuffer, "shape"),
@@ -55,38 +55,33 @@ _SLOTS = (
 )
 
 
-@functools.cache
 def compiled() -> compiler.Code | None:
-    """The code, compiled once in a process; None if this interpreter is not a known one.
-
-    Errors: CompileError.
-    """
-    process = _process()
-    return None if process is None else _code(process)
+    """The code; None if this interpreter is not a known one. Errors: CompileError."""
+    return None if _process() is None else _code()
 
 
-def _code(process: Process) -> compiler.Code:
+@compiler.lasting
+def _code() -> compiler.Code:
     functions = [
-        (("ptr", "play", "ptr self, ptr argv, i64 count"), _play, ""),
-        (("i64", "attempt", "ptr words, ptr argv, ptr numbers, ptr buffers"), _attempt, "internal "),
-        (("i1", "is_valid", "ptr words"), _is_valid, "internal "),
-        (("i1", "is_read", "ptr words, ptr buffer, ptr number"), _is_read, "internal "),
-        (("ptr", "take", "ptr result"), _take, "internal "),
-        (("ptr", "wrap", "ptr result, ptr block"), _wrap, "internal "),
-        (("i64", "enqueue", "ptr words, ptr argv, ptr numbers, ptr buffers"), _enqueue, "internal "),
-        (("i1", "number", "ptr words, ptr argv, ptr buffers, ptr arena"), _number, "internal "),
-        (("i1", "use", "ptr block, ptr number"), _use, "internal "),
-        (("i1", "refused", "ptr words, ptr argv, ptr buffers, i64 count"), _refused, "internal "),
-        (("i64", "note", "ptr words"), _note, "internal "),
-        (("void", "release", "ptr words, i64 outcome"), _release, "internal "),
+        (("ptr", "play", "ptr self, ptr argv, i64 count"), _play),
+        (("i64", "attempt", "ptr words, ptr argv, ptr numbers, ptr buffers"), _attempt),
+        (("i1", "is_valid", "ptr words"), _is_valid),
+        (("i1", "is_read", "ptr words, ptr buffer, ptr number"), _is_read),
+        (("ptr", "take", "ptr result"), _take),
+        (("ptr", "wrap", "ptr result, ptr block"), _wrap),
+        (("i64", "enqueue", "ptr words, ptr argv, ptr numbers, ptr buffers"), _enqueue),
+        (("i1", "number", "ptr words, ptr argv, ptr buffers, ptr arena"), _number),
+        (("i1", "use", "ptr block, ptr number"), _use),
+        (("i1", "refused", "ptr words, ptr argv, ptr buffers, i64 count"), _refused),
+        (("i64", "note", "ptr words"), _note),
+        (("void", "release", "ptr words, i64 outcome"), _release),
     ]
-    parts = [define(s, partial(write, process), linkage) for s, write, linkage in functions]
-    text = "\n\n".join([*parts, lists_code.text(), ring_code.text(call_list.helpers().run)])
-    code = compiler.compile_module("player", text, conventions.LITTLE)
-    compiler.LASTING.append(code)  # results may be asked for until the process ends
-    return code
+    player = definitions(functions, _process(), exported=("play",))
+    text = "\n\n".join([player, lists_code.text(), ring_code.text(call_list.helpers().run)])
+    return compiler.compile_module("player", text, conventions.LITTLE)
 
 
+@functools.cache
 def _process() -> Process | None:
     """The process, with the classes of a device's arrays."""
     host = describe.host()
@@ -404,7 +399,7 @@ def _number(process: Process, code: Code, words: Value, argv: Value, buffers: Va
 def _use(process: Process, code: Code, block: Value, number: Value) -> Value:
     """Note a call's number as the last use of a block, as `Block.use` does."""
     span = process.field(code, block, "Block.span")
-    uses = process.field(code, process.tuple_item(code, span, 0), "_Chunk.uses")
+    uses = process.field(code, process.tuple_item(code, span, 0), "Chunk.uses")
     return process.ask(code, "i32", "DICT_SET", uses, process.tuple_item(code, span, 1), number).equals(0)
 
 

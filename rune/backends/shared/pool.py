@@ -85,7 +85,7 @@ class MemoryStats(PoolStats):
 
 
 @dataclass(slots=True, eq=False)
-class _Chunk:
+class Chunk:
     """One raw allocation: as many blocks of one class as fit."""
 
     handle: Any
@@ -100,7 +100,7 @@ class _Chunk:
         return self.room * self.count
 
 
-_Span = tuple[_Chunk, int]  # a chunk, and an offset in it [B]
+_Span = tuple[Chunk, int]  # a chunk, and an offset in it [B]
 About = tuple[object, ...]
 
 
@@ -406,7 +406,7 @@ class Pool:
         self._free.setdefault(room, []).extend(spans[1:])
         return spans[0]
 
-    def _chunk(self, room: int, count: int) -> _Chunk | None:
+    def _chunk(self, room: int, count: int) -> Chunk | None:
         """A raw allocation; None where it is refused."""
         size = room * count
         self._reason = ""
@@ -419,7 +419,7 @@ class Pool:
             return None
         self._held_bytes += size
         self._raw_allocations += 1
-        return _Chunk(handle, room, count, count)
+        return Chunk(handle, room, count, count)
 
     def _cached(self) -> int:
         return self._held_bytes - self._live_bytes

@@ -1,4 +1,4 @@
-"""What only one call at a time may use, such as tables of arguments: entries used in turn.
+"""Rings of entries, such as tables of arguments, each of which one call at a time may use.
 
     ring = Ring(calls, first, width, most, numbers)
     ring.add([table, commands])     a new entry: words of the list of calls
@@ -30,7 +30,7 @@ class Numbers:
     """The numbers of a queue's calls.
 
     last:  words with the number of the last call, and of the next one
-    ended: the address of the number of calls that have ended, as far as it is known
+    ended: the address of the number of calls known to have ended
     ask:   finds it out anew
     """
 
@@ -67,7 +67,7 @@ class Ring:
 
     @property
     def is_full(self) -> bool:
-        """Whether there may be no more entries."""
+        """Whether no entry can be added."""
         return len(self) == self._most
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from rune.backends.cpu.routines import Code, define, true
+from rune.backends.cpu.routines import Code, definitions, true
 from rune.backends.shared.ring import HEAD
 from rune.lowering.codegen.llvm.ir.text import Value
 
@@ -23,7 +23,7 @@ def text(run: int) -> str:
         (("void", "begin", "ptr ring"), _begin),
         (("void", "end", "ptr ring"), _end),
     ]
-    return "\n\n".join(define(signature, write, "internal ") for signature, write in functions)
+    return definitions(functions)
 
 
 def _word(code: Code, ring: Value, name: str, type: str = "i64") -> Value:

@@ -66,7 +66,7 @@ class Clock:
 
     @property
     def time(self) -> int:
-        """The count as far as it is known."""
+        """The count when it was last read."""
         return self.numbers.ask.words[self._word]
 
     def has_reached(self, number: int) -> None:

@@ -221,11 +221,11 @@ class VulkanDevice:
             return self.submissions
 
     def refuse_list(self, calls: CallList, count: int) -> NoReturn:
-        """Raise the error of a list of which so many calls were made."""
+        """Raise the error of a list that stopped after `count` calls."""
         raise self.failure(calls.status(count), "submit work")
 
     def hindrances(self) -> list[int]:
-        """The addresses of words of which one is not 0 if `begin` has something to do."""
+        """The addresses of words that are all 0 if `begin` has nothing to do."""
         unsure, _ = self._unsure.buffer_info()
         return [unsure, length_at(self.destructions), length_at(self.joins)]
 

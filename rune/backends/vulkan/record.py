@@ -205,8 +205,7 @@ class Recorder:
         return recording
 
     def replay(self, width: int, most: int) -> Replay:
-        """The list of calls for recordings of which each has so many words, and at most so many
-        recordings."""
+        """The list of calls for at most `most` recordings of `width` words each."""
         notes, device, layout = Notes(), self.memory.device, self.layout
         first, infos = notes.row([0] * width), width - _TABLE_WORDS
         bases = first + width - ARENA

@@ -206,7 +206,7 @@ class WgpuBackend(QueuedBackend):
             number=lambda handle, _: id(handle),
         )
         self.reads = Reads(self, self.pool.largest_bytes or largest)
-        self.all_arena = Arena(self.pool)
+        self.shared_arena = Arena(self.pool)
         self._layouts: dict[int, Any] = {}
         self._numbers: Any = None
 
@@ -242,7 +242,7 @@ class WgpuBackend(QueuedBackend):
 
     def arena(self, nbytes: int) -> Block:
         """The memory that all plans of the device share for their intermediates."""
-        return self.all_arena(padded(nbytes))
+        return self.shared_arena(padded(nbytes))
 
     def room(self, nbytes: int) -> int:
         """The bytes to request: WebGPU copies whole words."""

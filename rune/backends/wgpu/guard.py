@@ -11,7 +11,6 @@ call, so machine code does both (guard_code.py), as `deferred` and wgpu-py's wra
 
 from __future__ import annotations
 
-import signal
 import threading
 from array import array
 from collections import deque
@@ -21,7 +20,7 @@ from typing import Protocol
 
 from rune.backends.shared import guard_code
 from rune.backends.shared.guard_code import HEAD
-from rune.backends.shared.interrupts import CORE, SIGNALS, deferred
+from rune.backends.shared.interrupts import CORE, SIGNALS, SignalQueue, deferred
 
 _NAME = "rune"  # of the calls, in reports of wgpu-py
 
@@ -95,22 +94,10 @@ class Guard:
         code = guard_code.compiled()
         if code is None:
             return None
-        came = list[int]()
-
-        def note(number: int, _: object) -> None:
-            if number not in came:
-                came.append(number)
-
-        def tell() -> None:
-            try:
-                while came:
-                    signal.raise_signal(came.pop(0))
-            except BaseException:  # raised by a handler; those of the others must run too
-                tell()
-                raise
-
+        queue = SignalQueue()
         objects = {
-            **{"GET": CORE.getsignal, "SET": CORE.signal, "NOTE": note, "CAME": came, "TELL": tell},
+            **{"GET": CORE.getsignal, "SET": CORE.signal, "NOTE": queue.note, "TELL": queue.handle},
+            "CAME": queue.numbers,
             **{"STACKS": self._errors._get_proxy_stack, "SLOT": self._slot},
             **{"MESSAGE": "message", "APPEND": "append", "POP": "pop"},
         }

@@ -22,7 +22,7 @@ class WgpuQueue(Queue, Protocol):
     device: Any
     queue: Any
     guard: Guard
-    all_arena: Arena  # of all plans
+    shared_arena: Arena  # of all plans
     most_memories: int  # storage buffers of one kernel
     most_groups: int  # workgroups along one dimension
 

@@ -345,7 +345,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         return Repeat(
             lists,
             [(ARENA, -1)] if self._uses_arena else [],
-            arena=backend.all_arena,
+            arena=backend.shared_arena,
             nbytes=padded(concrete.arena_bytes),
             unchanged=(),
             zeros=(),

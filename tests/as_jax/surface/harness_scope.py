@@ -106,7 +106,7 @@ class _Room(ModuleType):
 
 
 class _Nothing:
-    """What may be called and asked for any attribute, and is itself again."""
+    """A stand-in that returns itself from every call and attribute."""
 
     def __call__(self, *_: Any, **__: Any) -> _Nothing:
         return self
@@ -132,7 +132,7 @@ def _dtypes() -> SimpleNamespace:
 
 
 def _windows(tangents: Any, operand: Any, prim: Any, *window: Any) -> Any:
-    """An array of the shape that selected elements have: the module asks for no more."""
+    """An array with the shape of the selected elements; the module reads nothing but the shape."""
     return lax.reduce_window(tangents, np.zeros((), tangents.dtype)[()], lax.max, *window)
 
 

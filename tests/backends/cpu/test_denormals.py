@@ -215,6 +215,33 @@ def test_a_product_with_a_tiny_vector_is_exact_to_the_last_place(dtype: str, n: 
             assert (np.abs(np.ldexp(np.asarray(result, np.float64), -exponent) - exact) <= bound).all(), exponent
 
 
+# Rows and columns at and past the least number of uses of an element, and the longest copy.
+EXTENTS = [(31, 66), (32, 66), (33, 66), (40, 4096), (40, 4097), (4097, 33), (1, 4096), (129, 1)]
+
+
+@pytest.mark.parametrize("extents", EXTENTS, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_tiny_product_and_those_that_read_it_are_results_at_once(dtype: str, extents: tuple[int, int]):
+    rng = np.random.default_rng(extents)
+    info = np.finfo(dtype)
+    exponent = info.minexp - 5
+    w, wide = rng.standard_normal(extents).astype(dtype), rng.standard_normal(extents[1]).astype(dtype)
+    v = np.ldexp(wide, exponent)
+    exact = w.astype(np.float64) @ np.ldexp(v, -exponent).astype(np.float64)
+    bound = extents[1] * info.eps * (np.abs(w) @ np.abs(wide)) + np.ldexp(1.0, info.minexp - info.nmant - exponent)
+
+    def products(w, v):
+        product = w @ v
+        return product, product + product, v + v, rnp.abs(product).max()
+
+    for function in (products, rune.jit(products)):
+        product, twice, vector, largest = map(np.asarray, function(w, v))
+        assert (np.abs(np.ldexp(product.astype(np.float64), -exponent) - exact) <= bound).all()
+        np.testing.assert_array_equal(twice, product * 2)
+        np.testing.assert_array_equal(vector, v * 2)
+        assert largest == np.abs(product).max()
+
+
 @pytest.mark.parametrize("n", POINTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_small_vector_has_the_bits_of_a_larger_one_times_a_power_of_two(dtype: str, n: int):

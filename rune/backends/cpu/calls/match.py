@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from rune.backends.cpu.calls.process import Process, item
-from rune.backends.cpu.routines import Code, define, false, is_null, null, true
+from rune.backends.cpu.routines import Code, definitions, false, is_null, null, true
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
@@ -83,7 +83,7 @@ def text(process: Process) -> str:
         (("i1", "fits", "ptr array, ptr table"), _fits),
         (("void", "release", "ptr references"), _release),
     ]
-    return "\n\n".join(define(s, partial(write, process)) for s, write in functions)
+    return definitions(functions, process)
 
 
 def _match(process: Process, code: Code, words: Value, argv: Value, *rows: Value) -> Value:

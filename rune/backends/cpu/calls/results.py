@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rune.backends.cpu.calls.process import Process, item
-from rune.backends.cpu.routines import Code, define, is_null, null, true
+from rune.backends.cpu.routines import Code, definitions, is_null, null, true
 from rune.lowering.codegen.llvm.ir.text import Value
 
 _RESULT_WORDS = 5  # type, maker, table of the memory, lender: its node + 1 or 0, its leaf
@@ -41,7 +41,7 @@ def text(process: Process) -> str:
         (("ptr", "join", "i64 operation, i64 length, ptr keys, ptr children"), _join),
         (("ptr", "build", "ptr words, ptr arrays"), _build),
     ]
-    return "\n\n".join(define(s, partial(write, process)) for s, write in functions)
+    return definitions(functions, process)
 
 
 def _drop(process: Process, code: Code, objects: Value, begin: Value, end: Value) -> None:

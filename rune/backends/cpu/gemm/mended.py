@@ -32,7 +32,7 @@ GROUP = 8  # rows that are summed in f64 together
 WIDE_ROW = DEPTH + 16
 HINTED = 64  # tiles that look first after one that had special elements
 _MANTISSA = 23
-SOME, ALL = 1, 2  # what `mend` says of a tile: it has special elements among others, and no others
+SOME, ALL = 1, 2  # results of `mend`: some elements of the tile are special, or all of them
 
 OPERANDS = "ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %bs, ptr %c, i64 %ldc, i64 %depth, i64 %height"
 
@@ -59,7 +59,7 @@ def mended_tile(
     """A tile, and its special elements in f64.
 
     tile: writes a tile of A with these strides. operands: those of OPERANDS.
-    columns: what is noted of the panel of B
+    columns: notes on the panel of B (`forget_panel`)
     """
     shape, writer, hint = make.shape, make.writer, _hint(make)
     a, rs, cs, *_, c, ldc, depth, height = operands
@@ -115,10 +115,10 @@ def _save(make: Maker, c: Value, ldc: Value, height: Value, width: Value, before
 
 
 def mend_function(shape: Shape) -> str:
-    """Write the special elements of a tile to C; with %first only if there are no others.
+    """Write the special elements of a tile to C. The result is 0, SOME or ALL.
 
-    If there are others, with %first, its ordinary rows of A go to %ordinary, with zeros between.
-    The result is 0, SOME or ALL.
+    With %first, no sums have been computed yet. If only some elements are special, they are left
+    for a second call, and a copy of A with zeros for special rows goes to %ordinary.
     """
     make = maker(shape)
     writer = make.writer
@@ -174,7 +174,7 @@ def _notes(make: Maker, columns: Value) -> list[Value]:
 
 
 def forget_panel(make: Maker) -> Value:
-    """Room for what is noted of a panel of B, of which nothing is known yet."""
+    """Room for notes on a panel of B, which has not been looked at yet."""
     flags = make.shape.vectors * make.shape.lanes
     columns = make.writer.allocate("i32", flags + 3)
     make.writer.store(make.writer.constant("i32", 0), _notes(make, columns)[0])
@@ -314,7 +314,7 @@ def _widen(make: Maker, numbers: list[Value], rows: Value, widened: Value, first
 
 
 def _put(make: Maker, r: Value, v: Value, special: Value, total: Value) -> None:
-    """Store special elements of a row of C, added to what was there before with %add."""
+    """Store special elements of a row of C; with %add, add them to the earlier ones."""
     shape, writer, (c, before) = make.shape, make.writer, make.pointers("c before")
     ldc, width = make.sizes("ldc width")
     at, count = make.at(c, r * ldc + v * shape.lanes), least(width - v * shape.lanes, shape.lanes)
@@ -329,7 +329,7 @@ def _put(make: Maker, r: Value, v: Value, special: Value, total: Value) -> None:
 def sums_of_lanes(make: Maker, row: Value, lines: list[Value], k: Value, scalar: str | None = None) -> list[Value]:
     """The sums of products of a row of A and lines of B, over lanes of p.
 
-    scalar: the type in which they are summed, if it is not that of the elements
+    scalar: the type of the sums; by default that of the elements
     """
     shape, writer = make.shape, make.writer
     wide = scalar or shape.scalar

@@ -1,4 +1,4 @@
-"""Products that meet denormal numbers: sums of which each is rounded once, however it is computed.
+"""Products that meet denormal numbers: each sum is rounded once, however it is computed.
 
 An element is special if its row of A or its column of B has a denormal number. The oracle of its
 value is NumPy in f64, and that of the others the same product without the denormal numbers.

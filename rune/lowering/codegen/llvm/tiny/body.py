@@ -31,7 +31,7 @@ class ScalingBody(Body):
 
 
 def body_of(writer: Writer, machine: Machine, env: Env, code: KernelCode, lanes: Layout) -> Body:
-    """What writes the statements of a kernel, where a tiny vector would make it wait scaled."""
+    """The writer of a kernel's statements; one that scales its vector if denormals slow it down."""
     vector = tiny_vector(code) if machine.waits_for_denormals and lanes.transposition is None else None
     if vector is None:
         return Body(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops)

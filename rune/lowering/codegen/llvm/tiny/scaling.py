@@ -14,7 +14,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A float type: its bits, what is tiny in it, and the power of two by which that is scaled."""
+    """The bits of a float type. A vector below 2**tiny is scaled by 2**shift."""
 
     integer: str
     mantissa: int
@@ -107,7 +107,7 @@ def _lowered(x: Value) -> Value:
     """A number times 2**-shift, rounded once."""
     form, bits = _FORMS[x.scalar_type], _bits(x)
     size, select = _signless(bits), x.writer.select
-    least = form.lowest + form.mantissa + form.shift  # exponent of what becomes the smallest normal number
+    least = form.lowest + form.mantissa + form.shift  # exponent that becomes that of the smallest normal number
     # The last place of 2**least becomes that of denormal numbers, so that adding it rounds to them.
     denormal = _bits(size.cast("bitcast", x.type) + 2.0**least) - form.bits(least)
     normal = select(size < form.bits(1 - form.lowest - form.mantissa), size - (form.shift << form.mantissa), size)

@@ -11,7 +11,7 @@ from rune.lowering.kernel.nodes import Access, Accumulate, For, KernelCode, Para
 from rune.lowering.kernel.rewrite import Body, bodies, expressions, walk, walk_expr
 from rune.records import dataclass
 
-MOST_ELEMENTS = 4096  # of the vector, a copy of which lies on a thread's stack
+MOST_ELEMENTS = 4096  # of the vector: its copy lies on a thread's stack
 LEAST_PRODUCTS, LEAST_USES = 2048, 32  # of all points, and of each element
 
 
@@ -73,7 +73,7 @@ def _factors(value: Expr) -> tuple[Expr, ...]:
 
 
 def _vector(code: KernelCode, factor: Expr) -> Param | None:
-    """The parameter of which a factor is an element, if nothing else reads it."""
+    """The parameter that a factor loads an element of; None if something else reads it, too."""
     if not isinstance(factor, Load) or factor.guard is not None or factor.dtype not in _DTYPES:
         return None
     param = next((p for p in code.params if p.name == factor.buffer), None)
