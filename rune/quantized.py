@@ -25,6 +25,7 @@ from rune import dtypes, ops, tree
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.core.values import Value
+from rune.dims import Size, bounds
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops import conventions as c
 from rune.records import dataclass
@@ -182,7 +183,7 @@ def _scales(x: Array, axis: int | None, format: np.dtype, symmetric: bool) -> tu
     low, high = _limits(format)
     least = rnp.minimum(rnp.min(x, axis=axis, keepdims=keep), 0)
     most = rnp.maximum(rnp.max(x, axis=axis, keepdims=keep), 0)
-    scale = (most - least) / float(high - low)
+    scale = (most / 2 - least / 2) / (float(high - low) / 2)  # the span of large numbers of both signs is infinite
     scale = rnp.where(scale == 0, 1.0, scale)
     return scale, rnp.clip(rnp.round(low - least / scale), low, high)
 
@@ -279,7 +280,8 @@ def matmul(x: Any, y: Any) -> Array:
 
     Shapes: [*B, M, K] @ [K, N] -> [*B, M, N]; a quantised operand has at least rank 2.
     Types:  the dtype of the operand that is not quantised, else that of the first.
-            Sums are in f32, or for two i8 arrays without zero points exact in i32.
+            Sums are in f32, or exact in i32: those of two i8 arrays without zero points, as
+            long as they cannot exceed it (fewer than 131,072 products).
     Scales that are constant along K multiply the result; others multiply the loaded numbers.
 
     >>> import rune, rune.numpy as rnp
@@ -290,12 +292,18 @@ def matmul(x: Any, y: Any) -> Array:
     result_dtype = _result_dtype(x, y)
     lhs, outer_lhs = _side(x, -1, _rank(y))
     rhs, outer_rhs = _side(y, -2, _rank(x))
-    exact = lhs.dtype == rhs.dtype == dtypes.i8
+    exact = lhs.dtype == rhs.dtype == dtypes.i8 and _sums_fit(lhs.shape[-1])
     into = dtypes.i32 if exact else dtypes.f32
     out = rnp.astype(rnp.matmul(rnp.astype(lhs, into), rnp.astype(rhs, into)), "f32")
     for scale in (outer_lhs, outer_rhs):
         out = out if scale is None else out * scale
     return rnp.astype(out, result_dtype)
+
+
+def _sums_fit(count: Size) -> bool:
+    """Whether i32 holds any sum of `count` products of two i8 numbers, which are at most 2**14."""
+    most = bounds(count)[1]
+    return most is not None and most < 2**17
 
 
 def _result_dtype(x: Any, y: Value) -> np.dtype:

@@ -42,6 +42,17 @@ def spread(scale: Any, q: Quantized) -> np.ndarray:
 # --- what is stored ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("options", [{}, {"axis": 0}], ids=str)
+@pytest.mark.parametrize("format", ["int8", "int4"])
+def test_numbers_whose_span_exceeds_f32_have_finite_scales(format: str, options: dict[str, Any]):
+    x = array(np.array([3e38, -3e38, 1e38, 0.0], np.float32))
+    q = rune.quantize(x, format, symmetric=False, **options)
+
+    error = np.abs(np.asarray(rune.dequantize(q), np.float64) - np.asarray(x, np.float64))
+
+    assert (error <= np.asarray(q.scale, np.float64) * 1.01).all()
+
+
 @pytest.mark.parametrize("sharing", SHARING, ids=str)
 @pytest.mark.parametrize("format", ["int8", "int4"])
 def test_an_integer_is_off_by_half_a_step_at_most(format: str, sharing: dict[str, Any]):
@@ -216,6 +227,24 @@ def test_two_arrays_of_8_bits_multiply_exactly_in_whole_numbers():
 
     product = exact * np.asarray(a.scale, np.float64) * np.asarray(b.scale, np.float64)
     near(product, np.asarray(a @ b), relative=1e-6, why="two scalings in f32")
+
+
+@pytest.mark.parametrize("count", [131_071, 131_072, 140_001])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_sum_of_more_products_than_32_bits_can_hold_does_not_wrap(count: int, compiled: bool):
+    a, b = (rune.quantize(rnp.ones(shape), "int8") for shape in ((1, count), (count, 1)))
+    product = rune.jit(lambda a, b: a @ b) if compiled else lambda a, b: a @ b
+
+    near(np.full((1, 1), count), np.asarray(product(a, b)), relative=1e-5, why="sums in f32 from 2**17 on")
+
+
+def test_a_sum_of_products_of_a_symbolic_size_does_not_wrap():
+    def square(x: Any) -> Any:
+        return rune.quantize(x[None], "int8") @ rune.quantize(x[:, None], "int8")
+
+    product = rune.jit(square, dims={"n": (1, None)}, in_dims=("n",))(rnp.ones(140_001))
+
+    near(np.full((1, 1), 140_001), np.asarray(product), relative=1e-5, why="sums in f32")
 
 
 def test_8_bit_floats_multiply_with_their_scales():
