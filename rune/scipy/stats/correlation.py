@@ -44,7 +44,7 @@ def _correlated(x: Array, y: Array) -> PearsonRResult:
     x, y = x - rnp.mean(x), y - rnp.mean(y)
     r = rnp.sum(x * y) / rnp.sqrt(rnp.sum(x * x) * rnp.sum(y * y))
     r = rnp.clip(r, -1.0, 1.0)
-    half = rnp.full_like(r, 0.5 * x.shape[0] - 1.0)
+    half = 0.5 * rnp.asarray(x.shape[0], r.dtype) - 1.0
     # (1 - |r|) / 2 of the beta distribution on [-1, 1]
     chance = 2.0 * incomplete_beta.lower(half, half, 0.5 * (1.0 - rnp.abs(r)))
     return PearsonRResult(rounded(r, dtype), rounded(chance, dtype))

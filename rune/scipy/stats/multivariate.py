@@ -156,7 +156,7 @@ class _MultivariateNormal:
         else:
             square = _columns_squared(root, apart[..., None])[..., 0]
         log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(root, axis1=-2, axis2=-1)), -1)
-        return -0.5 * (square + size * math.log(2 * math.pi) + log_det)
+        return -0.5 * (square + rnp.asarray(size, square.dtype) * math.log(2 * math.pi) + log_det)
 
     def pdf(self, x: ArrayLike, mean: ArrayLike = 0.0, cov: ArrayLike = 1.0) -> Array:
         """The density."""
@@ -168,7 +168,7 @@ class _MultivariateNormal:
         if cov.ndim != 2 or cov.shape[0] != cov.shape[1] or cov.shape[0] == 0:
             raise ShapeError(f"stats.multivariate_normal: cannot use cov of shape {cov.shape}")
         log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(linalg.cholesky(cov))))
-        return 0.5 * (log_det + cov.shape[0] * (1 + math.log(2 * math.pi)))
+        return 0.5 * (log_det + rnp.asarray(cov.shape[0], cov.dtype) * (1 + math.log(2 * math.pi)))
 
 
 dirichlet = _Dirichlet()

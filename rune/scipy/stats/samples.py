@@ -16,16 +16,23 @@ from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops import cummax
 from rune.records import dataclass
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import reals, rounded, widened
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Floating numbers, the axis along which they are one sample, and which of them count."""
+    """Floating numbers, the axis along which they are one sample, and which of them count.
+
+    x:     half types in f32: sizes, squares and fourth powers leave the range of f16
+    dtype: of the results
+    ndim:  the number of axes that were joined into one; None if `axis` is one of the axes
+    """
 
     x: Array
     axis: Any
+    dtype: DTypeLike
+    ndim: int | None
     mask: Array | None = None
 
     def mean(self, values: Array, keepdims: bool = True) -> Array:
@@ -34,10 +41,15 @@ class _Sample:
     def sum(self, values: Array, keepdims: bool = True) -> Array:
         return rnp.sum(values, self.axis, keepdims=keepdims, where=self.mask)
 
-    def size(self, keepdims: bool = True) -> Array | int:
-        """How many elements count: one number, or one for each slice."""
+    @property
+    def length(self) -> Size:
+        """The number of elements, whether or not they count."""
+        return self.x.shape[self.axis] if self.x.ndim else 1
+
+    def size(self, keepdims: bool = True) -> Array:
+        """How many elements count, in the dtype of x: one number, or one for each slice."""
         if self.mask is None:
-            return self.x.shape[self.axis] if self.x.ndim else 1
+            return rnp.asarray(self.length, self.x.dtype)
         return rnp.sum(self.mask, self.axis, keepdims=keepdims, dtype=self.x.dtype)
 
     def central(self, power: int, keepdims: bool) -> Array:
@@ -45,6 +57,13 @@ class _Sample:
 
     def spread(self, ddof: int, keepdims: bool = True) -> Array:
         return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
+
+    def result(self, statistic: Array, keepdims: bool = False) -> Array:
+        """A statistic in the dtype of results. If axes were joined, keepdims keeps as many, all of
+        size 1.
+        """
+        statistic = rounded(statistic, self.dtype) if statistic.dtype == self.x.dtype else statistic
+        return rnp.reshape(statistic, (1,) * self.ndim) if keepdims and self.ndim is not None else statistic
 
 
 def _check(name: str, nan_policy: str) -> None:
@@ -58,14 +77,11 @@ def _check(name: str, nan_policy: str) -> None:
 def _sample(name: str, a: ArrayLike, axis: Axis, nan_policy: str) -> _Sample:
     """`a` as floating numbers, flattened for axis None."""
     _check(name, nan_policy)
-    (x,) = reals(name, a)
-    x, axis = (rnp.ravel(x), 0) if axis is None else (x, axis)
-    return _Sample(x, axis, ~rnp.isnan(x) if nan_policy == "omit" else None)
-
-
-def _flattened(statistic: Array, a: ArrayLike, axis: Axis, keepdims: bool) -> Array:
-    """For axis None, keepdims keeps as many axes as before, all of size 1."""
-    return rnp.reshape(statistic, (1,) * rnp.asarray(a).ndim) if axis is None and keepdims else statistic
+    x, dtype = widened(*reals(name, a))
+    mask = ~rnp.isnan(x) if nan_policy == "omit" else None
+    if axis is not None:
+        return _Sample(x, axis, dtype, None, mask)
+    return _Sample(rnp.ravel(x), 0, dtype, x.ndim, None if mask is None else rnp.ravel(mask))
 
 
 def moment(
@@ -92,8 +108,8 @@ def moment(
     s = _sample("moment", a, axis, nan_policy)
     apart = s.x - (s.mean(s.x) if center is None else center)
     if not isinstance(order, list | tuple):
-        return _flattened(s.mean(apart**order, keepdims), a, axis, keepdims)
-    moments = [_flattened(s.mean(apart**n, keepdims), a, axis, keepdims) for n in order]
+        return s.result(s.mean(apart**order, keepdims), keepdims)
+    moments = [s.result(s.mean(apart**n, keepdims), keepdims) for n in order]
     return rnp.stack(moments)
 
 
@@ -115,10 +131,10 @@ def skew(
     s = _sample("skew", a, axis, nan_policy)
     skewness = s.central(3, keepdims) / s.central(2, keepdims) ** 1.5
     if not bias:
-        n = rnp.maximum(rnp.asarray(s.size(keepdims), s.x.dtype), 3.0)
+        n = rnp.maximum(s.size(keepdims), 3.0)
         unbiased_skewness = skewness * rnp.sqrt(n * (n - 1)) / (n - 2)
         skewness = rnp.where(s.size(keepdims) < 3, skewness, unbiased_skewness)
-    return _flattened(skewness, a, axis, keepdims)
+    return s.result(skewness, keepdims)
 
 
 def kurtosis(
@@ -145,10 +161,10 @@ def kurtosis(
     s = _sample("kurtosis", a, axis, nan_policy)
     ratio = s.central(4, keepdims) / rnp.square(s.central(2, keepdims))
     if not bias:
-        n = rnp.maximum(rnp.asarray(s.size(keepdims), s.x.dtype), 4.0)
+        n = rnp.maximum(s.size(keepdims), 4.0)
         unbiased_ratio = ((n * n - 1.0) * ratio - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
         ratio = rnp.where(s.size(keepdims) < 4, ratio, unbiased_ratio)
-    return _flattened(ratio - 3.0 if fisher else ratio, a, axis, keepdims)
+    return s.result(ratio - 3.0 if fisher else ratio, keepdims)
 
 
 def sem(
@@ -166,7 +182,7 @@ def sem(
     Array(1., f32[], cpu:0)
     """
     s = _sample("sem", a, axis, nan_policy)
-    return _flattened(s.spread(ddof, keepdims) / s.size(keepdims) ** 0.5, a, axis, keepdims)
+    return s.result(s.spread(ddof, keepdims) / rnp.sqrt(s.size(keepdims)), keepdims)
 
 
 def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Array:
@@ -196,11 +212,10 @@ def zmap(
     >>> zmap(rnp.array([5.0]), rnp.array([1.0, 3.0]))
     Array([3.], f32[1], cpu:0)
     """
-    (scores,) = reals("zmap", scores)
+    points, dtype = widened(*reals("zmap", scores))
     s = _sample("zmap", compare, axis, nan_policy)
-    if axis is None:
-        return (scores - s.mean(s.x, False)) / s.spread(ddof, False)
-    return (scores - s.mean(s.x)) / s.spread(ddof)
+    keepdims = axis is not None
+    return rounded((points - s.mean(s.x, keepdims)) / s.spread(ddof, keepdims), rnp.result_type(dtype, s.dtype))
 
 
 def _averaged(s: _Sample, values: Array, weights: ArrayLike | None, keepdims: bool) -> Array:
@@ -238,7 +253,7 @@ def gmean(
     s = _sample("gmean", a if dtype is None else rnp.asarray(a, dtype), axis, nan_policy)
     if weights is not None and axis is None:
         weights = rnp.ravel(rnp.asarray(weights))
-    return _flattened(rnp.exp(_averaged(s, rnp.log(s.x), weights, keepdims)), a, axis, keepdims)
+    return s.result(rnp.exp(_averaged(s, rnp.log(s.x), weights, keepdims)), keepdims)
 
 
 def hmean(
@@ -265,7 +280,7 @@ def hmean(
     s = _sample("hmean", a if dtype is None else rnp.asarray(a, dtype), axis, nan_policy)
     if weights is not None and axis is None:
         weights = rnp.ravel(rnp.asarray(weights))
-    return _flattened(1.0 / _averaged(s, 1.0 / s.x, weights, keepdims), a, axis, keepdims)
+    return s.result(1.0 / _averaged(s, 1.0 / s.x, weights, keepdims), keepdims)
 
 
 def iqr(
@@ -292,17 +307,17 @@ def iqr(
     """
     s = _sample("iqr", x, axis, nan_policy)
     if 0 in s.x.shape:
-        return _flattened(s.sum(s.x, keepdims) * rnp.nan, x, axis, keepdims)
+        return s.result(s.sum(s.x, keepdims) * rnp.nan, keepdims)
     percentile = rnp.percentile if s.mask is None else rnp.nanpercentile
     low, high = (percentile(s.x, p, axis=s.axis, method=interpolation, keepdims=keepdims) for p in rng)
     unit = 1.3489795003921634 if scale == "normal" else scale  # 2 sqrt(2) erfinv(0.5)
-    return _flattened((high - low) / unit, x, axis, keepdims)
+    return s.result((high - low) / unit, keepdims)
 
 
 class DescribeResult(NamedTuple):
     """The results of `describe`."""
 
-    nobs: Array | int
+    nobs: Array | Size
     minmax: tuple[Array, Array]
     mean: Array
     variance: Array
@@ -325,18 +340,16 @@ def describe(
     Array(2., f32[], cpu:0)
     """
     s = _sample("describe", a, axis, nan_policy)
-    x, axis = s.x, s.axis
-    if 0 in x.shape:
-        raise ShapeError(f"describe: cannot describe {type_of(x)} (no elements)")
+    if 0 in s.x.shape:
+        raise ShapeError(f"describe: cannot describe {type_of(s.x)} (no elements)")
     least, most = (rnp.min, rnp.max) if s.mask is None else (rnp.nanmin, rnp.nanmax)
-    nobs = s.size() if s.mask is None else rnp.sum(s.mask, axis)
     return DescribeResult(
-        nobs,
-        (least(x, axis), most(x, axis)),
-        s.mean(x, keepdims=False),
-        rnp.var(x, s.axis, ddof=ddof, where=s.mask),
-        skew(x, axis, bias, nan_policy),
-        kurtosis(x, axis, True, bias, nan_policy),
+        s.length if s.mask is None else rnp.sum(s.mask, s.axis),
+        (s.result(least(s.x, s.axis)), s.result(most(s.x, s.axis))),
+        s.result(s.mean(s.x, keepdims=False)),
+        s.result(rnp.var(s.x, s.axis, ddof=ddof, where=s.mask)),
+        skew(a, axis, bias, nan_policy),
+        kurtosis(a, axis, True, bias, nan_policy),
     )
 
 
@@ -443,9 +456,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         counts = _counts(rows, nan_policy)
     at = rnp.argmax(counts, axis=-1, keepdims=True)
     modes = [rnp.take_along_axis(v, at, -1) for v in (rows, counts)]
-    if keepdims:
-        return ModeResult(*(_flattened(rnp.moveaxis(v, -1, along), a, axis, True) for v in modes))
-    return ModeResult(*(v[..., 0] for v in modes))
+    if not keepdims:
+        return ModeResult(*(v[..., 0] for v in modes))
+    if axis is None:
+        return ModeResult(*(rnp.reshape(v, (1,) * rnp.asarray(a).ndim) for v in modes))
+    return ModeResult(*(rnp.moveaxis(v, -1, axis) for v in modes))
 
 
 def _counts(rows: Array, nan_policy: str) -> Array:
