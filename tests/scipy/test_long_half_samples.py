@@ -1,4 +1,4 @@
-"""Statistics of samples of half precision, whose sizes, squares and fourth powers f16 cannot hold.
+"""Statistics and filters of half types: sizes, squares and fourth powers may leave f16.
 
 The oracle is SciPy, in f64, for the same numbers.
 """
@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
+import scipy.signal
 import scipy.stats
 
 import rune
+import rune.scipy.ndimage
+import rune.scipy.signal
 import rune.scipy.stats
 from tests.support.arrays import array
 from tests.support.close import near
@@ -49,6 +53,26 @@ def test_a_long_sample_of_half_precision_has_the_statistics_of_its_numbers(
     for a, b in zip(rune.tree.leaves(expected), rune.tree.leaves(function(x)), strict=True):
         near(np.asarray(a), np.asarray(b, np.float64), relative=2 * EPS[dtype], why="rounded once")
         assert b.dtype == x.dtype
+
+
+SIGNALS: dict[str, Callable[[Any, Any], Any]] = {
+    "a line": lambda scipy, x: scipy.signal.detrend(x),
+    "a constant": lambda scipy, x: scipy.signal.detrend(x, type="constant"),
+    "a wide normal density": lambda scipy, x: scipy.ndimage.gaussian_filter1d(x, 30.0),
+    "many weights": lambda scipy, x: scipy.ndimage.correlate(x, x[:101] / 101),
+}
+
+
+@pytest.mark.parametrize("count", [257, 65_521])
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("name", SIGNALS)
+def test_a_long_signal_of_half_precision_is_filtered_as_its_numbers(name: str, dtype: str, count: int):
+    x = array((3 * np.random.default_rng(count).gamma(2.0, size=count)).astype(np.float32)).astype(dtype)
+
+    expected, actual = (SIGNALS[name](lib, v) for lib, v in ((scipy, np.asarray(x, np.float64)), (rune.scipy, x)))
+
+    near(expected, np.asarray(actual, np.float64), relative=3 * EPS[dtype], why="rounded once, after its weights")
+    assert actual.dtype == x.dtype
 
 
 @pytest.mark.parametrize("name", ["kurtosis", "skew, unbiased"])
