@@ -70,6 +70,17 @@ def test_a_function_has_its_limits(name: str, rows: Any, dtype: str, relative: f
     near(expected.astype("f8"), values, relative=relative, why="relative to each value")
 
 
+_FROM_THE_ROOT = np.array([0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 0.0624, 0.0626, 0.1])
+
+
+@pytest.mark.parametrize(("dtype", "relative"), [("f8", 3e-14), ("f4", 1e-6)])
+def test_digamma_keeps_its_digits_beside_its_first_root_below_zero(dtype: str, relative: float):
+    points = (-0.5040830082644554 + np.concatenate([_FROM_THE_ROOT, -_FROM_THE_ROOT])).astype(dtype)
+    expected = scipy.special.digamma(points.astype("f8"))
+
+    near(expected, special.digamma(array(points)), relative=relative, absolute=0.0, why="relative to each value")
+
+
 # From mpmath with 40 digits; SciPy's are wrong from the 11th and the 13th digit on.
 DIGITS = {("j0", 1e6): 3.3104301373987740988e-4, ("ndtri_exp", -1e5): -447.19789367852505149}
 

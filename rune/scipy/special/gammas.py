@@ -13,10 +13,10 @@ from functools import partial
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.scipy.special.arguments import continued, elementwise, quotient, undefined
+from rune.scipy.special.arguments import continued, elementwise, polynomial, quotient, undefined
 from rune.scipy.special.complex_gammas import digamma_of_complex, gamma_of_complex, log_gamma_of_complex
 from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, digamma_series, stirling_series
-from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_ROOT
+from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_BELOW_ZERO, PSI_ROOT, PSI_ROOT_BELOW_ZERO
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
 
@@ -185,6 +185,9 @@ def _psi_of_positive(x: Array) -> Array:
     return rnp.where((x >= 1) & (x <= 2), around, rnp.where(x == rnp.inf, x, far))
 
 
+_BESIDE_ROOT = 0.0625  # from the root below 0, where the two terms of the reflection cancel
+
+
 @custom_jvp
 def _digamma(x: Array) -> Array:
     argument = rnp.where(x > 0, x, rnp.where(x == 0, 1.0, 1.0 - x))
@@ -192,6 +195,11 @@ def _digamma(x: Array) -> Array:
     part = x - rnp.round(x)
     below = positive - math.pi / rnp.tan(math.pi * rnp.where(part == 0, 0.25, part))
     below = rnp.where(part == 0, rnp.nan, below)
+    first, second, third = PSI_ROOT_BELOW_ZERO
+    distance = ((x - first) - second) - third
+    is_beside_root = rnp.abs(distance) <= _BESIDE_ROOT
+    series = distance * polynomial(rnp.where(is_beside_root, distance, 0.0), PSI_BELOW_ZERO)
+    below = rnp.where(is_beside_root, series, below)
     return rnp.where(x > 0, positive, rnp.where(x == 0, -1.0 / x, below))
 
 
