@@ -315,10 +315,18 @@ zeta_of.defjvps(_zeta_wrt_s, lambda t, y, s, q: -t * s * zeta_of(s + 1.0, q))
 
 @partial(elementwise, name="zeta")
 def _hurwitz(x: Array, q: Array) -> Array:
-    is_pole = (x == 1) | ((x > 1) & (q <= 0) & (q == rnp.floor(q)))
-    is_good = (x > 1) & (q > 0)
-    inner = zeta_of(rnp.where(is_good, x, 2.0), rnp.where(is_good, q, 1.0))
-    is_known = (is_good | is_pole) & ~rnp.isnan(q)
+    floor = rnp.floor(q)
+    is_pole = (x == 1) | ((x > 1) & (q <= 0) & (q == floor))
+    is_above = (x > 1) & (q > 0)
+    is_below = (x > 1) & (q < 0) & (q != floor) & (q > -rnp.inf) & (x == rnp.floor(x))
+    # Below 0 it is the sum over all whole k, of which the fraction of q tells, less that of k < 0.
+    fraction = rnp.where(is_below, q - floor, 0.5)
+    other = rnp.where(is_below, rnp.ceil(q) - q, 0.5)
+    places = rnp.stack([rnp.where(is_above, q, fraction), other, rnp.where(is_below, 1.0 - q, 1.0)])
+    sums = zeta_of(rnp.where(is_above | is_below, x, 2.0) + rnp.zeros_like(places), places)
+    sign = rnp.where(rnp.remainder(x, 2.0) == 0, 1.0, -1.0)
+    inner = sums[0] + rnp.where(is_below, sign * (sums[1] - sums[2]), 0.0)
+    is_known = (is_above | is_below | is_pole) & ~rnp.isnan(q)
     return undefined(~is_known, rnp.where(is_pole, rnp.inf, inner), x + q)
 
 
@@ -346,7 +354,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz' zeta function, Σ (q + k)**-x over k >= 0; without q Riemann's, for every x.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: NaN for x < 1 where q is given, and for q < 0; infinite at x = 1 and at whole q <= 0.
+    Errors: NaN for x < 1 where q is given, and for q < 0 where x is not whole; infinite at x = 1
+            and at whole q <= 0.
     Source: DLMF 25.4.2 and 25.11.5.
 
     >>> from rune.scipy.special import zeta
