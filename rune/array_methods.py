@@ -80,10 +80,15 @@ def to_device(self: Array, device: str | Device | None, *, stream: object = None
 
 
 def byteswap(self: Array) -> Array:
-    """The elements with their bytes in reverse. Errors: DtypeError for complex numbers and keys."""
+    """The elements with their bytes in reverse, those of both parts of complex numbers.
+
+    Errors: DtypeError for keys.
+    """
     if self.dtype.itemsize == 1:
         return self
     lax, rnp = locks.load("rune.lax"), namespace()
+    if rnp.iscomplexobj(self):
+        return lax.complex(byteswap(rnp.real(self)), byteswap(rnp.imag(self)))
     octets = rnp.flip(lax.bitcast_convert_type(self, rnp.uint8), -1)
     return lax.bitcast_convert_type(octets, self.dtype)
 

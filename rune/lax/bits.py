@@ -7,8 +7,10 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
+from rune.core.types import ArrayType
 from rune.errors import DtypeError, ShapeError
 from rune.lax.arguments import alike, binary, unary
+from rune.numpy import stack
 from rune.numpy.arguments import value
 from rune.ops import conventions
 from rune.ops.elementwise_rows import INTEGERS, Row, integer
@@ -102,9 +104,35 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     old_bits, new_bits = bit_width(type_of(x).dtype), bit_width(new)
     if new_bits == old_bits:
         return ops.bitcast(x, dtype=new)
+    if type_of(x).dtype == dtypes.c128:
+        return _from_parts(x, new)
+    if new == dtypes.c128:
+        return _to_parts(x)
     if new_bits < old_bits:
         return _divided(x, new, old_bits // new_bits)
     return _joined(x, new, new_bits // old_bits)
+
+
+def _from_parts(x: Array, new: np.dtype) -> Array:
+    """c128 read as another dtype: no integer is as wide, so that both parts are read."""
+    parts = bitcast_convert_type(stack([ops.real(x), ops.imag(x)], -1), new)
+    return parts.reshape(*type_of(x).shape, -1)
+
+
+def _to_parts(x: Array) -> Array:
+    """Another dtype read as c128."""
+    type, ratio = type_of(x), 128 // bit_width(type_of(x).dtype)
+    _require_last(type, dtypes.c128, ratio)
+    lead = type.shape[:-1]
+    parts = bitcast_convert_type(x.reshape(*lead, 2, *[ratio // 2][: ratio > 2]), dtypes.f64)
+    return ops.complex(parts[..., 0], parts[..., 1])
+
+
+def _require_last(type: ArrayType, new: np.dtype, ratio: int) -> None:
+    if not type.shape or type.shape[-1] != ratio:
+        raise ShapeError(
+            f"bitcast_convert_type: cannot read {type} as {dtypes.short(new)} (a last axis of size {ratio} required)"
+        )
 
 
 def _divided(x: Array, new: np.dtype, ratio: int) -> Array:
@@ -120,10 +148,7 @@ def _divided(x: Array, new: np.dtype, ratio: int) -> Array:
 
 def _joined(x: Array, new: np.dtype, ratio: int) -> Array:
     type = type_of(x)
-    if not type.shape or type.shape[-1] != ratio:
-        raise ShapeError(
-            f"bitcast_convert_type: cannot read {type} as {dtypes.short(new)} (a last axis of size {ratio} required)"
-        )
+    _require_last(type, new, ratio)
     wide = ops.convert(ops.bitcast(x, dtype=bits_of(type.dtype)), dtype=bits_of(new))
     by = ops.iota(shape=type.shape, axis=type.ndim - 1, dtype=bits_of(new))
     parts = ops.shl(wide, ops.mul(by, literal_like(bit_width(type.dtype), by)))

@@ -1,8 +1,8 @@
 """Bits from a generator whose state is an array: rng_bit_generator.
 
-The words are XLA's: the blocks of ThreeFry and Philox at a counter, in order. The state is a key
-of two words and a counter of two, which grows by the number of blocks. `rune.random` draws with
-keys, which cannot be used twice by mistake.
+The words are XLA's: the blocks of ThreeFry and Philox at a counter, in order, or in pairs along an
+axis of even size (32 bits of ThreeFry). The state is a key of two words and a counter of two, which
+grows by the number of blocks. `rune.random` draws with keys, which cannot be used twice by mistake.
 
 Source: Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", SC11; XLA
 operation semantics, RngBitGenerator.
@@ -20,6 +20,7 @@ from rune import dtypes
 from rune.array import Array
 from rune.errors import DtypeError, ShapeError
 from rune.lax.bits import bitcast_convert_type, mulhi
+from rune.lax.movement import slice_in_dim
 from rune.numpy import arange, asarray, broadcast_arrays, full, stack
 from rune.numpy.arguments import laid_out, value
 from rune.ops.ciphers import Arithmetic, philox_block, threefry2x32
@@ -72,20 +73,46 @@ def rng_bit_generator(
     state = value("rng_bit_generator", key)
     words = _words_of(state)
     sizes = [*map(int, shape)]
-    is_wide = bit_dtype == dtypes.u64
     is_philox = RandomAlgorithm(algorithm) != RandomAlgorithm.RNG_THREE_FRY
-    count = prod(sizes) * (2 if is_wide else 1)  # of words; as in JAX, 8 or 16 bits use up a whole word
+    if bit_dtype != dtypes.u64 and not is_philox:
+        bits, blocks = _in_pairs(words, sizes)
+    else:
+        bits, blocks = _in_rows(words, sizes, bit_dtype, is_philox)
+    bits = bits.astype(bit_dtype)  # as in JAX, 8 or 16 bits use up a whole word
+    new = stack([*words[:2], *_advanced(words[2:], full((), blocks, dtypes.u32))])
+    if state.dtype == dtypes.u64:
+        new = bitcast_convert_type(new.reshape(2, 2), dtypes.u64)
+    return new, laid_out(bits.reshape(sizes), out_sharding)
+
+
+def _in_rows(words: Sequence[Any], sizes: list[int], bit_dtype: Any, is_philox: bool) -> tuple[Array, int]:
+    """Bits of these sizes, the words of the blocks in order, and the number of blocks."""
+    is_wide = bit_dtype == dtypes.u64
+    count = prod(sizes) * (2 if is_wide else 1)  # of words
     blocks = -(-count // (4 if is_philox else 2))
     block = _philox_blocks if is_philox else _threefry_blocks
     block_words = stack(block(words, blocks), -1)
     if is_wide:
         bits = bitcast_convert_type(block_words.reshape(-1, 2), bit_dtype)[: prod(sizes)]
     else:
-        bits = block_words.ravel()[:count].astype(bit_dtype)
-    new = stack([*words[:2], *_advanced(words[2:], full((), blocks, dtypes.u32))])
-    if state.dtype == dtypes.u64:
-        new = bitcast_convert_type(new.reshape(2, 2), dtypes.u64)
-    return new, laid_out(bits.reshape(sizes), out_sharding)
+        bits = block_words.ravel()[:count]
+    return bits.reshape(sizes), blocks
+
+
+def _in_pairs(words: Sequence[Any], sizes: list[int]) -> tuple[Array, int]:
+    """Words of ThreeFry of these sizes, and the number of blocks.
+
+    The two words of a block are neighbours along the first even axis, or the first of the longest
+    if all are odd: there the last word of each row is dropped.
+    """
+    axes = sizes or [1]
+    even = [i for i, size in enumerate(axes) if size % 2 == 0]
+    axis = even[0] if even else axes.index(max(axes))
+    before, size, after = axes[:axis], axes[axis], axes[axis + 1 :]
+    halves = [*before, -(-size // 2), *after]
+    block_words = [w.reshape(halves) for w in _threefry_blocks(words, prod(halves))]
+    pairs = stack(block_words, axis + 1).reshape(*before, 2 * halves[axis], *after)
+    return slice_in_dim(pairs, 0, size, axis=axis).reshape(sizes), prod(halves)
 
 
 def _words_of(state: Array) -> list[Array]:

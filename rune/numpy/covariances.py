@@ -14,7 +14,7 @@ from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.complex_numbers import real_dtype
-from rune.ops.family import size_value
+from rune.ops.family import size_value, wide
 from rune.ops.promote import apply, constant
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
@@ -86,15 +86,20 @@ def cov(
         raise ArgumentError(f"cov: cannot use ddof={ddof!r} (integer required)")
     x = _variables("cov", m, y, rowvar, dtype)
     less = (0 if bias else 1) if ddof is None else ddof
-    count = type_of(x).shape[1]
+    observations = c.astype(x, wide(type_of(x).dtype))
+    weights = _weights(fweights, aweights, type_of(x).shape[1], observations)
+    return c.astype(c.squeeze(_covariance(observations, *weights, less)), type_of(x).dtype)
+
+
+def _covariance(x: Array, w: Value | None, importance: Value | None, ddof: int) -> Array:
+    """The covariances [N, N] of N variables; see `_weights`."""
     if type_of(x).shape[0] == 0:
         return ops.broadcast(constant(0, x), shape=(0, 0), axes=())
-    w, importance = _weights(fweights, aweights, count, x)
-    mean, divisor = _moments(x, w, importance, less)
+    mean, divisor = _moments(x, w, importance, ddof)
     deviations = apply(ops.sub, x, mean)
     weighted_deviations = deviations if w is None else apply(ops.mul, deviations, w)
     total = c.matmul(weighted_deviations, c.transpose(c.conj(deviations)))
-    return c.squeeze(apply(ops.div, total, c.astype(divisor, type_of(x).dtype)))
+    return apply(ops.div, total, c.astype(divisor, type_of(x).dtype))
 
 
 def _moments(x: ArrayLike, w: Value | None, importance: Value | None, ddof: int) -> tuple[Value, Value]:
@@ -129,12 +134,14 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, d
     Array([[ 1., -1.],
            [-1.,  1.]], f32[2,2], cpu:0)
     """
-    covariance = cov(x, y, rowvar, dtype=dtype)
+    variables = _variables("corrcoef", x, y, rowvar, dtype)
+    dtype = type_of(variables).dtype
+    covariance = c.squeeze(_covariance(c.astype(variables, wide(dtype)), None, None, 1))
     if rank(covariance) == 0:
-        return ops.div(covariance, covariance)
+        return c.astype(ops.div(covariance, covariance), dtype)
     spread = ops.sqrt(c.real(diagonal(covariance)))
     correlation = apply(ops.div, apply(ops.div, covariance, c.expand_dims(spread, 1)), spread)
-    return c.by_parts(lambda part: c.clip(part, -1, 1), correlation)
+    return c.astype(c.by_parts(lambda part: c.clip(part, -1, 1), correlation), dtype)
 
 
 __all__ = ["corrcoef", "cov"]

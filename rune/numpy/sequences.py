@@ -106,6 +106,7 @@ def linspace(
     parts = num - 1 if endpoint else num
     float_dtype = type_of(start).dtype
     target = float_dtype if target is None else target
+    start, stop = (c.astype(x, family.wide(float_dtype)) for x in (start, stop))
     values = _between(start, stop, num, parts, endpoint)
     if target in dtypes.INTEGER:
         counter = _counter(ends, num, parts, target)
@@ -114,8 +115,8 @@ def linspace(
     values = placed(c.astype(move_axis(values, 0, at), target), device)
     if not retstep:
         return values
-    step = ops.div(ops.sub(stop, start), _number(parts, float_dtype) if parts != 0 else math.nan)
-    return values, step
+    step = ops.div(ops.sub(stop, start), _number(parts, type_of(start).dtype) if parts != 0 else math.nan)
+    return values, c.astype(step, float_dtype)
 
 
 def _in_floats(name: str, xs: Sequence[ArrayLike], dtype: DTypeLike | None) -> list[Value]:

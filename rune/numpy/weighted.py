@@ -13,6 +13,7 @@ from rune.numpy.arguments import inexact, together, value
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
+from rune.ops.family import wide
 from rune.ops.promote import broadcast_to, constant
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
@@ -52,10 +53,11 @@ def average(
         unit_weights = broadcast_to("average", constant(1, x), type_of(x).shape)
         return (mean, r.sum(unit_weights, axis, keepdims=keepdims)) if returned else mean
     x, w = (inexact("average", v) for v in together("average", value("average", a), weights))
-    w = _weights(x, w, axis)
+    dtype = type_of(x).dtype
+    x, w = (c.astype(v, wide(dtype)) for v in (x, _weights(x, w, axis)))
     total = r.sum(w, axis, keepdims=keepdims)
-    mean = ops.div(r.sum(ops.mul(x, w), axis, keepdims=keepdims), total)
-    return (mean, total) if returned else mean
+    mean = c.astype(ops.div(r.sum(ops.mul(x, w), axis, keepdims=keepdims), total), dtype)
+    return (mean, c.astype(total, dtype)) if returned else mean
 
 
 def _weights(x: ArrayLike, w: ArrayLike, axis: Axis) -> ArrayLike | None:

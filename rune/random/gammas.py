@@ -344,5 +344,7 @@ def ball(key: ArrayLike, d: int, p: ArrayLike = 2.0, shape: Shape = (), dtype: D
     first, second = split(single_key("ball", key))
     g = generalized_normal.core(first, power, (*shape, d), kind)
     e = exponential.core(second, shape, kind)
-    norm = rnp.power(rnp.sum(rnp.power(rnp.abs(g), power), axis=-1) + e, 1.0 / power)
-    return g / norm[..., None]
+    size = rnp.abs(g)
+    norm = rnp.power(rnp.sum(rnp.power(size, power), axis=-1) + e, 1.0 / power)
+    # No norm is below the largest coordinate, but for large p its power may underflow to 0.
+    return g / rnp.maximum(norm, rnp.max(size, axis=-1, initial=0.0))[..., None]

@@ -341,6 +341,14 @@ def test_samples_stay_in_range_for_parameters_at_the_edge(number: int):
     assert sample.max() <= most
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("p", [1.0, 2.0, 30.0, 100.0, 1e3, np.inf])
+def test_points_lie_in_the_ball_though_the_power_of_its_norm_underflows(p: float, dtype: str):
+    points = np.asarray(random.ball(random.key(0), 3, p, (COUNT,), dtype)).astype(np.float64)
+
+    assert (np.abs(points) <= 1.0).all()
+
+
 def test_a_number_drawn_by_rejection_depends_only_on_its_position():
     for draw in (
         lambda s: random.vonmises(KEY, 0.0, 2.0, s),

@@ -26,6 +26,7 @@ INF = np.inf
 
 # name, and points: a row for each call
 FUNCTIONS: list[tuple[str, list[tuple[float, ...]]]] = [
+    ("zeta", [(2.0, -0.5), (3.0, -0.5), (2.0, -20.25), (3.0, -100.75), (2.5, -0.5), (4.0, -1.0), (2.0, -1e-3)]),
     ("zeta", [(-1e-6,), (-1e-17,), (-0.05,), (-0.0999,), (-0.1001,), (0.0,), (-3.3,)]),
     ("erfcx", [(1e29,), (1e30,), (1e50,), (INF,), (-INF,)]),
     ("ndtr", [(-1e50,), (1e50,), (-INF,), (INF,)]),
@@ -55,6 +56,7 @@ FUNCTIONS: list[tuple[str, list[tuple[float, ...]]]] = [
     ("ndtri_exp", [(-INF,), (-699.0,), (-701.0,), (-1e10,), (-1e30,)]),
     ("betaincinv", [(40.0, 1e-5, 1e-5)]),
     ("betainc", [(40.0, 1e-5, 0.991), (40.0, 1e-5, 0.998)]),
+    ("betainc", [(2.0, 3e38, 0.5), (3e38, 2.0, 0.5), (0.5, 1e38, 1e-37), (50.0, 3e38, 1e-37)]),
 ]
 
 
@@ -68,6 +70,17 @@ def test_a_function_has_its_limits(name: str, rows: Any, dtype: str, relative: f
     values = getattr(special, name)(*map(array, points))
 
     near(expected.astype("f8"), values, relative=relative, why="relative to each value")
+
+
+_FROM_THE_ROOT = np.array([0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 0.0624, 0.0626, 0.1])
+
+
+@pytest.mark.parametrize(("dtype", "relative"), [("f8", 3e-14), ("f4", 1e-6)])
+def test_digamma_keeps_its_digits_beside_its_first_root_below_zero(dtype: str, relative: float):
+    points = (-0.5040830082644554 + np.concatenate([_FROM_THE_ROOT, -_FROM_THE_ROOT])).astype(dtype)
+    expected = scipy.special.digamma(points.astype("f8"))
+
+    near(expected, special.digamma(array(points)), relative=relative, absolute=0.0, why="relative to each value")
 
 
 # From mpmath with 40 digits; SciPy's are wrong from the 11th and the 13th digit on.

@@ -59,6 +59,19 @@ def test_the_terms_of_a_gauss_series_that_ends_do_not_cancel(dtype: type, rtol: 
 POINT = np.array([2.0, -3.0, 3.5, 0.3])
 
 
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_a_gauss_series_keeps_its_digits_where_its_value_is_tiny(order: int):
+    """It is (1 - x)**(degree - order) times a polynomial of that order, as Euler's rule says."""
+    rows = [(c + order, *p, c, x) for c in (0.5, 2.5, 7.25) for p in ((9,), (40,)) for x in (-0.75, 0.75, 0.9375)]
+    a, degree, c, x = (np.array(column) for column in zip(*rows, strict=True))
+    exact = np.array([polynomial(*p) for p in rows])
+
+    for wrap in (lambda f: f, rune.jit):
+        with rune.enable_x64():
+            actual = wrap(special.hyp2f1)(a, -degree, c, x)
+        np.testing.assert_allclose(actual, exact, rtol=1e-12, atol=0.0)
+
+
 def test_a_gauss_series_that_ends_has_slopes_in_all_arguments():
     def slope(i: int) -> float:
         h = np.eye(4)[i] * 1e-6

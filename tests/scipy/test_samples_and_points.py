@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.interpolate
 import scipy.signal
 import scipy.stats
@@ -80,3 +81,29 @@ TOGETHER = {
 @pytest.mark.parametrize("call", TOGETHER.values(), ids=TOGETHER)
 def test_arrays_of_one_call_promote_together(call: Callable[[], rune.Array]):
     assert call().dtype == np.float32
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+@pytest.mark.parametrize("fill", [np.nan, 7.0, None])
+@pytest.mark.parametrize("sizes", [(1,), (3,), (1, 2)])
+def test_a_grid_has_no_value_at_a_point_that_is_nan(sizes: tuple[int, ...], fill: float | None, method: str):
+    points = tuple(np.arange(float(n)) for n in sizes)
+    values = np.random.default_rng(0).random(sizes)
+    at = np.array([[np.nan] * len(sizes), [0.0] * len(sizes), [0.0] * (len(sizes) - 1) + [np.nan]])
+    expected = scipy.interpolate.RegularGridInterpolator(points, values, method, False, fill_value=fill)(at)
+
+    grid = interpolate.RegularGridInterpolator(points, array(values), method, fill_value=fill)
+
+    near(expected.astype("f4"), rnp.asarray(grid(rnp.asarray(at)), "f4"), relative=1e-6, why="f32")
+
+
+@pytest.mark.parametrize("x", [[3, 3, 3], [3, 3, 3, 3], [0, 1, 1, 2, 4], [0, 1, 1, 2], [0, 1, 3, 3], [0, 0, 1, 3]])
+def test_simpsons_rule_takes_steps_of_no_length(x: list[float]):
+    y = np.arange(len(x)) ** 2 + 1.0
+
+    near(
+        scipy.integrate.simpson(y, x=x),
+        integrate.simpson(array(y), array(np.array(x, "f8"))),
+        relative=1e-12,
+        why="f64",
+    )

@@ -62,7 +62,8 @@ def _type(a: ArrayType, *, vectors: bool) -> tuple[ArrayType, ...]:
 
 def both(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """T and Z of every lane, computed in double precision; in the dtype of `a`."""
-    wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)
+    # In C order, whatever that of `a`, so that the lanes below are views.
+    wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64, order="C")
     t, z = np.empty_like(wide), np.empty_like(wide)
     flat = [x.reshape(math.prod(a.shape[:-2]), *a.shape[-2:]) for x in (wide, t, z)]
     for lane, of_t, of_z in zip(*flat, strict=True):

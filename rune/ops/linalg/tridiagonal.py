@@ -89,17 +89,18 @@ def _by_rows(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, sides: np.n
 
 def _by_numbers(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """The same on Python's numbers, lane by lane; None if a divisor is zero."""
-    out, n = np.empty_like(b), main.shape[-1]
+    n = main.shape[-1]
     flat = [x.reshape(-1, n).tolist() for x in (lower, main, upper)]
     sides = b.reshape(-1, n, b.shape[-1])
+    out = np.empty(sides.shape, b.dtype)
     try:
         for lane, (below, on_diagonal, above) in enumerate(zip(*flat, strict=True)):
             for k in range(b.shape[-1]):
                 column = _one_by_one(below, on_diagonal, above, sides[lane, :, k].tolist())
-                out.reshape(sides.shape)[lane, :, k] = column
+                out[lane, :, k] = column
     except (ZeroDivisionError, OverflowError):
         return None
-    return out
+    return out.reshape(b.shape)
 
 
 def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:

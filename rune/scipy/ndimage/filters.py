@@ -19,8 +19,8 @@ from rune.dims import Size
 from rune.errors import DtypeError, ShapeError
 from rune.ops.conventions import distinct, normalised_axes, normalised_axis
 from rune.scipy.ndimage.borders import padded, per_axis, reach
-from rune.scipy.special.arguments import reals
-from rune.typing import ArrayLike, Axis
+from rune.scipy.special.arguments import reals, rounded, widened
+from rune.typing import ArrayLike, Axis, DTypeLike
 
 Counts = int | Sequence[int]  # for all axes, or for each
 Combine = Callable[[Array, Array], Array]
@@ -30,6 +30,12 @@ def image(name: str, x: ArrayLike) -> Array:
     """A floating or complex array; integers become f32, whereas SciPy keeps them."""
     x = rnp.asarray(x)
     return x if rnp.issubdtype(x.dtype, rnp.complexfloating) else reals(name, x)[0]
+
+
+def _images(name: str, *xs: ArrayLike) -> tuple[list[Array], DTypeLike]:
+    """Images to compute with, half types in f32, and the dtype of their products."""
+    images = [image(name, x) for x in xs]
+    return [widened(x)[0] for x in images], rnp.result_type(*images)
 
 
 def _slices(x: Array, axis: int, start: int, size: Size) -> Array:
@@ -52,8 +58,7 @@ def correlate1d(
     >>> correlate1d(rnp.arange(4.0), rnp.array([1.0, 0.0, -1.0]))
     Array([-1., -2., -2., -1.], f32[4], cpu:0)
     """
-    x = image("correlate1d", input)
-    weights = image("correlate1d", weights)
+    (x, weights), dtype = _images("correlate1d", input, weights)
     if weights.ndim != 1:
         raise ShapeError(f"correlate1d: cannot use weights {weights.shape} (rank 1 required)")
     axis = normalised_axis("correlate1d", axis, x.type)
@@ -63,7 +68,7 @@ def correlate1d(
     size = x.shape[axis]
     weights = rnp.conj(weights)
     terms: list[Array] = [weights[k] * _slices(wide, axis, k, size) for k in range(count)]
-    return sum(terms[1:], terms[0])
+    return rounded(sum(terms[1:], terms[0]), dtype)
 
 
 def convolve1d(
@@ -105,7 +110,7 @@ def correlate(
     Array([[2., 1.],
            [0., 1.]], f32[2,2], cpu:0)
     """
-    x, weights = image("correlate", input), image("correlate", weights)
+    (x, weights), dtype = _images("correlate", input, weights)
     if x.ndim != weights.ndim:
         raise ShapeError(f"correlate: cannot use weights {weights.shape} on {x.shape}")
     origins = per_axis("correlate", "origin", origin, range(x.ndim))
@@ -117,7 +122,7 @@ def correlate(
         part = wide[tuple(slice(p, p + n) for p, n in zip(place, x.shape))]
         term = weights[place] * part
         total = term if total is None else total + term
-    return total
+    return rounded(total, dtype)
 
 
 def convolve(

@@ -12,6 +12,7 @@ from rune.errors import ArgumentError
 from rune.ops.conventions import distinct, normalised_axes
 from rune.scipy.ndimage.borders import number, per_axis
 from rune.scipy.ndimage.filters import correlate1d, image, total
+from rune.scipy.special.arguments import rounded, widened
 from rune.typing import ArrayLike, Axis
 
 
@@ -64,7 +65,8 @@ def gaussian_filter1d(
             "(a positive sigma, order and radius not negative)"
         )
     weights = _weights(width, order, truncate, radius)[::-1].copy()
-    return correlate1d(x, rnp.asarray(weights, x.dtype), axis, mode, cval)
+    y, dtype = widened(x)
+    return rounded(correlate1d(y, rnp.asarray(weights, y.dtype), axis, mode, cval), dtype)
 
 
 def gaussian_filter(

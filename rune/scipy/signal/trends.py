@@ -20,6 +20,7 @@ from rune.numpy.reductions import sum
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
+from rune.ops.family import wide
 from rune.scipy.sequences import from_sequences
 from rune.scipy.signal.window_shapes import Window, chosen_window
 from rune.typing import ArrayLike
@@ -38,14 +39,15 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Seq
     Array([-1.333, -0.333,  1.667], f32[3], cpu:0)
     """
     x = inexact("detrend", value("detrend", *from_sequences(data)))
-    y = moveaxis(x, axis, -1)
+    dtype = type_of(x).dtype
+    y = moveaxis(c.astype(x, wide(dtype)), axis, -1)
     if type in ("constant", "c"):
         residual = y - y.mean(axis=-1, keepdims=True)
     elif type in ("linear", "l"):
         residual = _without_lines(y, bp)
     else:
         raise ArgumentError(f"detrend: cannot use type={type!r} (linear or constant)")
-    return moveaxis(residual, -1, axis)
+    return c.astype(moveaxis(residual, -1, axis), dtype)
 
 
 def _without_lines(y: Array, bp: int | Sequence[int]) -> Array:

@@ -13,10 +13,10 @@ from functools import partial
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.scipy.special.arguments import continued, elementwise, quotient, undefined
+from rune.scipy.special.arguments import continued, elementwise, polynomial, quotient, undefined
 from rune.scipy.special.complex_gammas import digamma_of_complex, gamma_of_complex, log_gamma_of_complex
 from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, digamma_series, stirling_series
-from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_ROOT
+from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_BELOW_ZERO, PSI_ROOT, PSI_ROOT_BELOW_ZERO
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
 
@@ -185,6 +185,9 @@ def _psi_of_positive(x: Array) -> Array:
     return rnp.where((x >= 1) & (x <= 2), around, rnp.where(x == rnp.inf, x, far))
 
 
+_BESIDE_ROOT = 0.0625  # from the root below 0, where the two terms of the reflection cancel
+
+
 @custom_jvp
 def _digamma(x: Array) -> Array:
     argument = rnp.where(x > 0, x, rnp.where(x == 0, 1.0, 1.0 - x))
@@ -192,6 +195,11 @@ def _digamma(x: Array) -> Array:
     part = x - rnp.round(x)
     below = positive - math.pi / rnp.tan(math.pi * rnp.where(part == 0, 0.25, part))
     below = rnp.where(part == 0, rnp.nan, below)
+    first, second, third = PSI_ROOT_BELOW_ZERO
+    distance = ((x - first) - second) - third
+    is_beside_root = rnp.abs(distance) <= _BESIDE_ROOT
+    series = distance * polynomial(rnp.where(is_beside_root, distance, 0.0), PSI_BELOW_ZERO)
+    below = rnp.where(is_beside_root, series, below)
     return rnp.where(x > 0, positive, rnp.where(x == 0, -1.0 / x, below))
 
 
@@ -307,10 +315,18 @@ zeta_of.defjvps(_zeta_wrt_s, lambda t, y, s, q: -t * s * zeta_of(s + 1.0, q))
 
 @partial(elementwise, name="zeta")
 def _hurwitz(x: Array, q: Array) -> Array:
-    is_pole = (x == 1) | ((x > 1) & (q <= 0) & (q == rnp.floor(q)))
-    is_good = (x > 1) & (q > 0)
-    inner = zeta_of(rnp.where(is_good, x, 2.0), rnp.where(is_good, q, 1.0))
-    is_known = (is_good | is_pole) & ~rnp.isnan(q)
+    floor = rnp.floor(q)
+    is_pole = (x == 1) | ((x > 1) & (q <= 0) & (q == floor))
+    is_above = (x > 1) & (q > 0)
+    is_below = (x > 1) & (q < 0) & (q != floor) & (q > -rnp.inf) & (x == rnp.floor(x))
+    # Below 0 it is the sum over all whole k, of which the fraction of q tells, less that of k < 0.
+    fraction = rnp.where(is_below, q - floor, 0.5)
+    other = rnp.where(is_below, rnp.ceil(q) - q, 0.5)
+    places = rnp.stack([rnp.where(is_above, q, fraction), other, rnp.where(is_below, 1.0 - q, 1.0)])
+    sums = zeta_of(rnp.where(is_above | is_below, x, 2.0) + rnp.zeros_like(places), places)
+    sign = rnp.where(rnp.remainder(x, 2.0) == 0, 1.0, -1.0)
+    inner = sums[0] + rnp.where(is_below, sign * (sums[1] - sums[2]), 0.0)
+    is_known = (is_above | is_below | is_pole) & ~rnp.isnan(q)
     return undefined(~is_known, rnp.where(is_pole, rnp.inf, inner), x + q)
 
 
@@ -338,7 +354,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz' zeta function, Σ (q + k)**-x over k >= 0; without q Riemann's, for every x.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: NaN for x < 1 where q is given, and for q < 0; infinite at x = 1 and at whole q <= 0.
+    Errors: NaN for x < 1 where q is given, and for q < 0 where x is not whole; infinite at x = 1
+            and at whole q <= 0.
     Source: DLMF 25.4.2 and 25.11.5.
 
     >>> from rune.scipy.special import zeta

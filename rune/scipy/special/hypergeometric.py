@@ -126,12 +126,29 @@ def _inside(a: Array, b: Array, c: Array, x: Array) -> Array:
     return front * _gauss(a2, b2, c, z)
 
 
+def _turned(other: Array, end: Array, c: Array, x: Array) -> tuple[Array, Array]:
+    """Whether Euler's transformation leads to a polynomial of a lower degree, and its value.
+
+    That has fewer terms to cancel where the value is tiny. Source: DLMF 15.8.1.
+    """
+    degree = other - c
+    is_turned = (degree >= 0) & (rnp.floor(degree) == degree) & (degree < -end) & ~_ends(c)
+    is_turned = is_turned & (c + degree == other)
+    degree = rnp.where(is_turned, degree, 0.0)
+    front = rnp.power(1.0 - x, rnp.where(is_turned, -end - degree, 0.0))
+    return is_turned, front * _by_degrees(c - end, degree, c, x)
+
+
 def _polynomial(a: Array, b: Array, c: Array, x: Array, ends: tuple[Array, Array]) -> Array:
     """2F1 for any x, where a or b `ends` it; 1 elsewhere."""
     is_by_a = ends[0] & (~ends[1] | (a > b))
     end, other = rnp.where(is_by_a, a, b), rnp.where(is_by_a, b, a)
     end = rnp.where(ends[0] | ends[1], end, 0.0)
     value = _by_degrees(other, -stop_gradient(end), c, x)
+    # Beside a whole `other` - c the function is another one: slopes are those of the value.
+    is_turned, turned = _turned(*map(stop_gradient, (other, end, c, x)))
+    is_turned = is_turned & rnp.isfinite(stop_gradient(value))
+    value = rnp.where(is_turned, turned + (value - stop_gradient(value)), value)
     # The degree has no neighbours that are no polynomials: the slope in it is that of the series,
     # and infinite if that overflows.
     series = _gauss(stop_gradient(other), end, stop_gradient(c), stop_gradient(x))

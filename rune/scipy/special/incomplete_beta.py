@@ -25,19 +25,20 @@ from rune.typing import ArrayLike
 
 def _below(m: Array, a: Array, b: Array, x: Array, y: Array) -> Array:
     """The denominators of the fraction; x and y = 1 - x are both exact."""
-    last = (a + m) * (a * y - b * x + 1.0 + m * (1.0 + y)) / (a + 2.0 * m + 1.0)
-    return m + m * (b - m) * x / (a + 2.0 * m - 1.0) + last
+    # Quotients come first: products of two large parameters would overflow.
+    last = (a + m) / (a + 2.0 * m + 1.0) * (a * y - b * x + 1.0 + m * (1.0 + y))
+    return m + m * ((b - m) * (x / (a + 2.0 * m - 1.0))) + last
 
 
 def _start(a: Array, b: Array, x: Array, y: Array) -> State:
-    first = a * (a * y - b * x + 1.0) / (a + 1.0)
+    first = a / (a + 1.0) * (a * y - b * x + 1.0)
     return State((first,), (first, rnp.zeros_like(x)))
 
 
 def _step(m: Array, s: State, a: Array, b: Array, x: Array, y: Array) -> State:
     c, d = s.others
     scale = x / (a + 2.0 * m - 1.0)
-    above = (a + m - 1.0) * scale * (a + b + m - 1.0) * m * (b - m) * scale
+    above = (a + m - 1.0) * ((b - m) * scale) * (m * ((a + b + m - 1.0) * scale))
     below = _below(m, a, b, x, y)
     d = 1.0 / (below + above * d)
     c = below + above / c
