@@ -201,7 +201,7 @@ def _pad_by_slices(x: ArrayLike, place: _Place, mode: str) -> Array:
 
 
 def _odd(x: Any, place: _Place, mode: str) -> Any:
-    """Point reflections at both ends, 2·edge - element, of all whole copies that are there so far."""
+    """Point reflections at both ends, 2·edge - element, of all whole copies so far."""
     axis, size, low, high = _known(x, place)
     inner = 1 if mode == "reflect" else 0  # the edge itself is not repeated
     if size == inner:
@@ -210,7 +210,7 @@ def _odd(x: Any, place: _Place, mode: str) -> Any:
         end = int(type_of(x).shape[axis])
         whole = (end - inner) // (size - inner) * (size - inner)
         before, after = min(low, whole), min(high, whole)
-        # Each by its own edge: the other one may be infinite, or so large that sums with it lose digits.
+        # Each by its own edge: sums with the other one might lose digits, or be infinite.
         left = _reflected(part(x, axis, inner, inner + before), part(x, axis, 0, 1), axis)
         right = _reflected(part(x, axis, end - inner - after, end - inner), part(x, axis, end - 1, end), axis)
         x = ops.concatenate(left, x, right, axis=axis)

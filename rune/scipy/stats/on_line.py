@@ -140,10 +140,14 @@ _by_density(_t_upper, _t_log_density)
 
 
 def _t_isf(q: Array, df: Array) -> Array:
+    # Beyond, the next term of the expansion at the normal quantile (38 at most) is no digit.
+    is_large = df > 1e4 / float(rnp.finfo(df.dtype).eps) ** 0.5
+    z, few = -normal.normal_ppf(q), rnp.where(is_large, 1.0, df)
     # df / (df + t²) has the beta distribution of both tails, so that df / t² are its odds.
-    small, half, one_half = _smaller_tail(q), 0.5 * df, rnp.full_like(df, 0.5)
+    small, half, one_half = _smaller_tail(q), 0.5 * few, rnp.full_like(df, 0.5)
     odds = incomplete_beta.inverse_odds(half, one_half, 2.0 * small, 1.0 - 2.0 * small)
-    return _on_both_sides(q, df, rnp.sqrt(df) * rnp.exp(-0.5 * odds), _t_log_density)
+    quantile = _on_both_sides(q, few, rnp.sqrt(few) * rnp.exp(-0.5 * odds), _t_log_density)
+    return rnp.where(is_large, z + z * ((z * z + 1.0) / (4.0 * df)), quantile)
 
 
 def _smaller_tail(q: Array) -> Array:
@@ -161,23 +165,45 @@ def _on_both_sides(q: Array, shape: Array, quantile: Array, log_density: Callabl
     return rnp.where(q == 0.5, line, rnp.where(q < 0.5, quantile, -quantile))
 
 
+def _or_normal(of_t: Callable[..., Any], of_normal: Callable[[Array], Any]) -> Callable[..., Array]:
+    """A function of t, which for infinite degrees of freedom is that of the normal distribution."""
+
+    def function(y: Array, df: Array) -> Array:
+        is_normal = rnp.isposinf(df)
+        return rnp.where(is_normal, of_normal(y), of_t(y, rnp.where(is_normal, 1.0, df)))
+
+    return function
+
+
 def _t_entropy(df: Array) -> Array:
     half, more = 0.5 * df, 0.5 * (df + 1.0)
-    slopes = more * (digamma(more) - digamma(half))
-    return slopes + 0.5 * rnp.log(df) + log_beta(half, rnp.full_like(half, 0.5))
+    is_large = half > 50.0
+    # For large ones the difference by its asymptotic series: in digits of digamma it is lost.
+    near, r = rnp.where(is_large, 1.0, half), 1.0 / rnp.where(is_large, half, 50.0)
+    series = r * (0.5 + r * (0.125 + r * r * (-1 / 64 + r * r / 128)))
+    gap = rnp.where(is_large, series, digamma(near + 0.5) - digamma(near))
+    # 1/2 is the limit of the product, which for an infinite df is infinity times 0.
+    slopes = rnp.where(rnp.isposinf(df), 0.5, more * gap)
+    finite = rnp.where(rnp.isposinf(df), 1.0, df)
+    log_scale = 0.5 * rnp.log(finite) + log_beta(0.5 * finite, rnp.full_like(half, 0.5))
+    return slopes + rnp.where(rnp.isposinf(df), 0.5 * _LOG_2PI, log_scale)
 
 
 t = Continuous(
     "t",
     "Student's t distribution with df degrees of freedom",
     ("df",),
-    log_density=_t_log_density,
+    log_density=_or_normal(_t_log_density, norm.log_density),
     valid=positive,
-    **symmetric(upper=_t_upper, upper_quantile=_t_isf),
+    **symmetric(
+        upper=_or_normal(_t_upper, lambda y: normal.normal_cdf(-y)),
+        upper_quantile=_t_isf,
+    ),
     entropy_of=_t_entropy,
     mean_of=lambda df: rnp.where(df > 1, 0.0, rnp.inf),
+    # df / (df - 2), which is 1 for an infinite df.
     variance_of=lambda df: rnp.where(
-        df > 2, df / (rnp.where(df > 2, df, 3.0) - 2.0), rnp.where(df > 1, rnp.inf, rnp.nan)
+        df > 2, 1.0 + 2.0 / (rnp.where(df > 2, df, 3.0) - 2.0), rnp.where(df > 1, rnp.inf, rnp.nan)
     ),
 )
 
