@@ -18,7 +18,8 @@ from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.bessel import i0e, i1e
 from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.gammas import digamma, log_gamma
+from rune.scipy.special.densities import log_less_digamma
+from rune.scipy.special.gammas import log_gamma
 from rune.scipy.special.owens import owens_t
 from rune.scipy.stats.family import Continuous, log_share, positive, symmetric
 from rune.transforms.custom.jvp import custom_jvp
@@ -176,17 +177,13 @@ def _or_normal(of_t: Callable[..., Any], of_normal: Callable[[Array], Any]) -> C
 
 
 def _t_entropy(df: Array) -> Array:
-    half, more = 0.5 * df, 0.5 * (df + 1.0)
-    is_large = half > 50.0
-    # For large ones the difference by its asymptotic series: in digits of digamma it is lost.
-    near, r = rnp.where(is_large, 1.0, half), 1.0 / rnp.where(is_large, half, 50.0)
-    series = r * (0.5 + r * (0.125 + r * r * (-1 / 64 + r * r / 128)))
-    gap = rnp.where(is_large, series, digamma(near + 0.5) - digamma(near))
-    # 1/2 is the limit of the product, which for an infinite df is infinity times 0.
-    slopes = rnp.where(rnp.isposinf(df), 0.5, more * gap)
-    finite = rnp.where(rnp.isposinf(df), 1.0, df)
-    log_scale = 0.5 * rnp.log(finite) + log_beta(0.5 * finite, rnp.full_like(half, 0.5))
-    return slopes + rnp.where(rnp.isposinf(df), 0.5 * _LOG_2PI, log_scale)
+    is_normal = rnp.isposinf(df)
+    half = 0.5 * rnp.where(is_normal, 1.0, df)
+    more = half + 0.5
+    # (df + 1)/2 (ψ(more) - ψ(half)), whose logarithms share all digits for large df.
+    slopes = more * (rnp.log1p(0.5 / half) + log_less_digamma(half) - log_less_digamma(more))
+    entropy = slopes + 0.5 * rnp.log(2.0 * half) + log_beta(half, rnp.full_like(half, 0.5))
+    return rnp.where(is_normal, 0.5 * (1.0 + _LOG_2PI), entropy)
 
 
 t = Continuous(
@@ -195,10 +192,7 @@ t = Continuous(
     ("df",),
     log_density=_or_normal(_t_log_density, norm.log_density),
     valid=positive,
-    **symmetric(
-        upper=_or_normal(_t_upper, lambda y: normal.normal_cdf(-y)),
-        upper_quantile=_t_isf,
-    ),
+    **symmetric(upper=_or_normal(_t_upper, lambda y: normal.normal_cdf(-y)), upper_quantile=_t_isf),
     entropy_of=_t_entropy,
     mean_of=lambda df: rnp.where(df > 1, 0.0, rnp.inf),
     # df / (df - 2), which is 1 for an infinite df.
@@ -337,8 +331,17 @@ vonmises = Continuous(
     log_density=lambda y, kappa: -2.0 * kappa * rnp.square(rnp.sin(0.5 * y)) - _LOG_2PI - rnp.log(i0e(kappa)),
     valid=lambda kappa: kappa >= 0,
     mean_of=lambda kappa: 0.0,
-    entropy_of=lambda kappa: -kappa * i1e(kappa) / i0e(kappa) + _LOG_2PI + rnp.log(i0e(kappa)) + kappa,
+    entropy_of=lambda kappa: _vonmises_gap(kappa) + _LOG_2PI + rnp.log(i0e(kappa)),
 )
+
+
+def _vonmises_gap(kappa: Array) -> Array:
+    """κ (1 - I1(κ) / I0(κ)), for large κ by its asymptotic series. Source: DLMF 10.40.1."""
+    limit = float(rnp.finfo(kappa.dtype).eps) ** -0.2  # the next term is no digit
+    is_large = kappa > limit
+    near, r = rnp.where(is_large, 1.0, kappa), 1.0 / rnp.where(is_large, kappa, limit)
+    series = 0.5 + r * (1 / 8 + r * (1 / 8 + r * (25 / 128 + r * (13 / 32))))
+    return rnp.where(is_large, series, near * (1.0 - i1e(near) / i0e(near)))
 
 
 def _wrapcauchy_lower(y: Array, c: Array) -> Array:
