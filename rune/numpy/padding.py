@@ -183,8 +183,7 @@ def _pad_axis(x: ArrayLike, place: _Place, mode: str, reflect_type: str) -> Arra
             f"pad: cannot use reflect_type='odd' for {type_of(x)} "
             f"(axis {place.axis} and its widths must have known sizes)"
         )
-    extension = _pad_by_slices(x, place, mode)
-    return extension if reflect_type == "even" else _odd(x, extension, place, mode)
+    return (_pad_by_slices if reflect_type == "even" else _odd)(x, place, mode)
 
 
 def _known(x: ArrayLike, place: _Place) -> tuple[int, int, int, int]:
@@ -201,23 +200,28 @@ def _pad_by_slices(x: ArrayLike, place: _Place, mode: str) -> Array:
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 
 
-def _odd(x: ArrayLike, extension: ArrayLike, place: _Place, mode: str) -> Any:
-    """Point reflection at the ends: every second copy is flipped, and each is shifted."""
+def _odd(x: Any, place: _Place, mode: str) -> Any:
+    """Point reflections at both ends, 2·edge - element, of all whole copies so far."""
     axis, size, low, high = _known(x, place)
-    period = size - 1 if mode == "reflect" else size
-    if period == 0:
-        return extension
-    copy = np.arange(-low, size + high) // period
-    shape = [1] * rank(x)
-    shape[axis] = -1
-    is_reversed, shift = (copy % 2).reshape(shape), (copy // 2 * 2).reshape(shape)
+    inner = 1 if mode == "reflect" else 0  # the edge itself is not repeated
+    if size == inner:
+        return _pad_by_slices(x, place, mode)
+    while low or high:
+        end = int(type_of(x).shape[axis])
+        whole = (end - inner) // (size - inner) * (size - inner)
+        before, after = min(low, whole), min(high, whole)
+        # Each by its own edge: sums with the other one might lose digits, or be infinite.
+        left = _reflected(part(x, axis, inner, inner + before), part(x, axis, 0, 1), axis)
+        right = _reflected(part(x, axis, end - inner - after, end - inner), part(x, axis, end - 1, end), axis)
+        x = ops.concatenate(left, x, right, axis=axis)
+        low, high = low - before, high - after
+    return x
+
+
+def _reflected(x: Any, edge: Any, axis: int) -> Any:
     dtype = type_of(x).dtype
-    number = dtypes.i32 if dtype == dtypes.bool_ else dtype
-    extension, x = c.astype(extension, number), c.astype(x, number)
-    first, last = part(x, axis, 0, 1), part(x, axis, size - 1, size)
-    numbers = (n.astype(number) for n in (1 - 2 * is_reversed, 2 * is_reversed, shift))
-    signs, flips, shifts = (as_array(n, number) for n in numbers)
-    return c.astype(extension * signs + last * flips + (last - first) * shifts, dtype)
+    x, edge = (c.astype(v, dtypes.i32 if dtype == dtypes.bool_ else dtype) for v in (x, edge))
+    return c.astype(edge + edge - ops.reverse(x, axes=(axis,)), dtype)
 
 
 def _joined(x: ArrayLike, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Array:

@@ -60,12 +60,15 @@ def _product(roots: ArrayLike) -> Array:
     """The product of x - z over all roots z."""
     kind = type_of(roots)
     one = ops.pad(zeros((1,), kind.dtype) + 1, literal(0, kind.dtype), low=(0,), high=(kind.shape[0],), interior=(0,))
-    return scan(_with_root, one, roots)[0]
+    return scan(_with_root, one, (roots, arange(kind.shape[0])))[0]
 
 
-def _with_root(p: Array, z: Array) -> tuple[Array, None]:
-    """p times x - z; the coefficients of p come first."""
-    return p - z * concatenate([p[:1] * 0, p[:-1]]), None
+def _with_root(p: Array, root: tuple[Array, Array]) -> tuple[Array, None]:
+    """p times x - z for root number `degree`; the coefficients of p come first."""
+    z, degree = root
+    # Zeros beyond the degree do not take part: with an infinite root they would become NaN.
+    takes_part = arange(type_of(p).shape[0] - 1) <= degree
+    return concatenate([p[:1], where(takes_part, p[1:] - z * p[:-1], p[1:])]), None
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Array:

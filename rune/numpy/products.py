@@ -284,9 +284,15 @@ def cross(
     if any(size not in (2, 3) for size in sizes):
         raise ShapeError(f"cross: cannot multiply {type_of(x)} and {type_of(y)} (2 or 3 components required)")
     p, q = ([v[..., i] for i in range(size)] for v, size in zip((x, y), sizes, strict=True))
-    if sizes == [2, 2]:
-        return p[0] * q[1] - p[1] * q[0]
-    p, q = ([*v, v[0] * 0][:3] for v in (p, q))
-    parts = [p[i - 2] * q[i - 1] - p[i - 1] * q[i - 2] for i in range(3)]
-    components = ops.concatenate(*(c.expand_dims(v, -1) for v in parts), axis=rank(parts[0]))
+    third = p[0] * q[1] - p[1] * q[0]
+    match sizes:
+        case [2, 2]:
+            return third
+        case [2, 3]:  # products with a missing component are left out: with an infinity they would be NaN
+            parts = [p[1] * q[2], -(p[0] * q[2]), third]
+        case [3, 2]:
+            parts = [-(p[2] * q[1]), p[2] * q[0], third]
+        case _:
+            parts = [p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], third]
+    components = ops.concatenate(*(c.expand_dims(v, -1) for v in parts), axis=rank(third))
     return moveaxis(components, -1, axisc)

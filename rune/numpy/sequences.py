@@ -17,6 +17,7 @@ from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError
 from rune.numpy.arguments import placed, static_size, value
 from rune.numpy.shapes import expand_dims
+from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
@@ -235,16 +236,39 @@ def geomspace(
     Array([1., 2., 4., 8.], f32[4], cpu:0)
     """
     ends = _in_floats("geomspace", (start, stop), _if_wide(dtype))
-    start, stop = (broadcast_to("geomspace", x, _common_shape(ends)) for x in ends)
-    ratio = ops.div(stop, start)
-    logs = linspace(ops.mul(ratio, constant(0, ratio)), ops.log(ratio), num, endpoint, axis=axis)
+    kind = type_of(ends[0])
+    shape = _common_shape(ends)
+    start, stop = (ops.cast(broadcast_to("geomspace", x, shape), family.wide(kind.dtype)) for x in ends)
+    logs = linspace(family.zeros_like(start), _log_ratio(start, stop), num, endpoint, axis=axis)
     at = c.normalised_axis("geomspace", axis, type_of(logs))
-    spread = [broadcast_to("geomspace", c.expand_dims(x, at), type_of(logs).shape) for x in (start, stop)]
-    out = ops.mul(spread[0], ops.exp(logs))
+    start, stop = (broadcast_to("geomspace", c.expand_dims(x, at), type_of(logs).shape) for x in (start, stop))
+    # In two steps where one would leave the range of the dtype.
+    is_near = ops.lt(ops.abs(logs), constant(_range(logs), ops.abs(logs)))
+    one, half = constant(1, logs), constant(0.5, logs)
+    factor = ops.exp(ops.mul(logs, ops.select(is_near, one, half)))
+    out = ops.mul(ops.mul(start, factor), ops.select(is_near, one, factor))
+    number = ops.iota(shape=type_of(logs).shape, axis=at, dtype=dtypes.i32)
+    # The ends are exact, and the first one is no NaN because the last is not finite.
+    out = ops.select(ops.eq(number, constant(0, number)), start, out)
     if endpoint and num > 1:
-        number = ops.iota(shape=type_of(logs).shape, axis=at, dtype=dtypes.i32)
-        out = ops.select(ops.eq(number, constant(num - 1, number)), spread[1], out)
-    return out if dtype is None else c.astype(out, dtypes.as_dtype(dtype))
+        out = ops.select(ops.eq(number, constant(num - 1, number)), stop, out)
+    return c.astype(out, kind.dtype if dtype is None else dtypes.as_dtype(dtype))
+
+
+def _log_ratio(start: Any, stop: Any) -> Any:
+    """log(stop / start), where the quotient itself may leave the range of its dtype."""
+    sizes = [c.astype(ops.abs(x), type_of(x).dtype) for x in (stop, start)]
+    signs = ops.div(*map(ops.div, (stop, start), sizes))
+    gap = ops.sub(*map(ops.log, sizes))
+    is_near = ops.lt(ops.abs(gap), constant(_range(gap), ops.abs(gap)))
+    # The quotient keeps more digits. Elsewhere it is 1, so that its derivatives are finite.
+    quotient = ops.div(*(ops.select(is_near, size, constant(1, size)) for size in sizes))
+    return ops.add(ops.select(is_near, ops.log(quotient), gap), ops.log(signs))
+
+
+def _range(x: ArrayLike) -> float:
+    """The logarithm of a factor up to which numbers and their reciprocals are normal."""
+    return -math.log(float(finfo(type_of(x).dtype).tiny))
 
 
 def _common_shape(values: Sequence[Value]) -> Shape:

@@ -6,10 +6,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from rune import dims, dtypes
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.lowering.kernel.nodes import Access, KernelCode
+from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Launch, Plan, SizeSource, Slot, Space
+
+# A kernel of symbolic size, the type of its operands, and where the size is read.
+DOUBLE = parse("""
+code double(x: read f32[n], y: write f32[n]) sizes n in 1..100 {
+  for i in n grid { store y[i] = x[i] + x[i] }
+}""")
+VECTOR = ArrayType((dims.symbol("n", 1, 100),), dtypes.f32)
+SOURCES = (SizeSource("n", 0, 0, 1, 100),)
 
 
 def plan_of(

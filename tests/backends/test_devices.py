@@ -38,7 +38,7 @@ from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space
 from rune.lowering.stages import lower
 from tests import cuda_emulator
 from tests.backends.cuda import fake as cuda_fake
-from tests.backends.plans import plan_of, run
+from tests.backends.plans import DOUBLE, SOURCES, VECTOR, plan_of, run
 from tests.backends.vulkan import cases as vulkan_cases
 from tests.lowering.kernel.examples import TEXTS
 from tests.lowering.kernel.random_code import random_code, random_inputs
@@ -145,14 +145,6 @@ def test_a_sum_over_nothing_in_the_arena_is_zero(device: Any):
 
 # --- plans ------------------------------------------------------------------------------------
 
-n = dims.symbol("n", 1, 100)
-DOUBLE = parse("""
-code double(x: read f32[n], y: write f32[n]) sizes n in 1..100 {
-  for i in n grid { store y[i] = x[i] + x[i] }
-}""")
-VECTOR = ArrayType((n,), dtypes.f32)
-SOURCES = (SizeSource("n", 0, 0, 1, 100),)
-
 
 def chain() -> Plan:
     """Four times x, through the arena and a copy within it, and a copy of x."""
@@ -194,7 +186,7 @@ def test_a_wrong_dtype_or_number_of_arguments_is_refused(device: Any):
 
 def test_a_donated_argument_lends_its_memory_only_if_the_caller_donates_it(device: Any):
     code = replace(DOUBLE, aliases=(("x", "y"),))
-    shapes = {"x": (n,), "y": (n,)}
+    shapes = {"x": VECTOR.shape, "y": VECTOR.shape}
     executable = device.record(plan_of(code, shapes, SOURCES, donations=[(0, 0)]))
     x = device.copy_in(np.ones(4, np.float32))
 

@@ -1,4 +1,4 @@
-"""Infinities and cancellation in functions of neighbours: slopes, quantiles, medians."""
+"""Infinities and cancellation in functions of neighbours, and in products with zeros that pad."""
 
 from __future__ import annotations
 
@@ -127,3 +127,25 @@ def test_a_variance_of_numbers_without_freedom_is_undefined_as_in_numpy(ddof: in
 
     close(rnp.nanvar(x, **how), np.nanvar(x, **how), ulps=4, why="sums in another order")
     close(rnp.nanstd(x, **how), np.nanstd(x, **how), ulps=4, why="sums in another order")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("place", range(5))
+def test_a_component_that_is_missing_has_no_product_with_infinity(place: int, way: str):
+    row = np.array([2, 3, 5, 7, 11], np.float32)
+    row[place] = INF
+    plane, space = row[:2], row[2:]
+    cross = WAYS[way](rnp.cross)
+
+    for x, y, sign in ((plane, space, 1), (space, plane, -1)):
+        (a, b), (c, d, e) = (plane.astype(float), space.astype(float))
+        reference = sign * np.array([b * e, -a * e, a * d - b * c])
+        same(reference.astype(np.float32), np.asarray(cross(rnp.asarray(x), rnp.asarray(y))))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("roots", [[INF, 1], [1, INF], [2, INF, 3, 1], [INF], [np.nan, 2], [1, 2, np.nan]], ids=str)
+def test_a_polynomial_with_an_infinite_root_has_numpys_coefficients(roots: list[float], way: str):
+    x = np.array(roots, np.float32)
+
+    same(np.poly(x), np.asarray(WAYS[way](rnp.poly)(rnp.asarray(x))))

@@ -350,3 +350,12 @@ def test_the_gradient_by_a_matrix_stores_no_product_for_each_of_a_batch(columns)
     explained = rune.explain(rune.grad(lambda a: rnp.sum(rnp.tanh(a @ b))))(a)
 
     assert explained.plan.arena_bytes < 50 * 64 * 65 * 4
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (3, 2)])
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "c64"])
+def test_a_fit_has_the_dtype_of_its_matrix_even_of_no_elements(shape, dtype):
+    solution, residuals, _, sizes = rnp.linalg.lstsq(rnp.ones(shape, dtype), rnp.ones(shape[0], dtype))
+
+    assert solution.dtype == rnp.dtype(dtype)
+    assert residuals.dtype == sizes.dtype == rnp.real(solution).dtype

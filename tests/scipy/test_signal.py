@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.signal
 
 import rune
 import rune.numpy as rnp
@@ -126,3 +127,16 @@ def test_the_time_to_compile_a_filter_does_not_depend_on_the_signal():
 def test_bad_input_is_an_error_that_names_it(call, error: type[RuneError], message: str):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("taps", [1, 2, 3, 5])
+@pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_a_bad_sample_leaves_a_filter_of_finite_response_with_its_last_tap(taps, bad, way):
+    x = np.arange(11, dtype=np.float32)
+    x[3] = bad
+    b, a = np.arange(1, taps + 1, dtype=np.float32), np.array([2], np.float32)
+
+    y = way(signal.lfilter)(rnp.asarray(b), rnp.asarray(a), rnp.asarray(x))
+
+    near(scipy.signal.lfilter(b, a, x), y, relative=1e-6, why=ROUNDED)

@@ -214,7 +214,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
         )
     limit = cutoff("lstsq", x, 1.0, rcond, a)
     if 0 in first.shape:
-        return _of_nothing(x, y, _sizes(x), is_vector)
+        return narrow(_of_nothing(x, y, _sizes(x), is_vector))
     inverse, s = _pinv(x, limit)
     count = ops.reduce_sum(ops.cast(significant(s, limit), dtypes.canonical(dtypes.i64)), axes=(0,))
     solution = matmul(inverse, y)

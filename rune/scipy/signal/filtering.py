@@ -18,7 +18,7 @@ from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, rank, static_count, static_int, value
-from rune.numpy.creation import zeros
+from rune.numpy.creation import zeros, zeros_like
 from rune.numpy.joining import concatenate
 from rune.numpy.padding import pad
 from rune.numpy.reductions import cumsum
@@ -51,7 +51,10 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
     """
     operands = (inexact("lfilter", value("lfilter", v)) for v in (b, a, x))
     above, below, signal = c.same_dtype("lfilter", *operands)
+    is_finite_response = type_of(below).shape == (1,)
     above, below = _coefficients(above, below)
+    if is_finite_response:
+        below = below[:1]  # 0 times an infinite result would be NaN, for ever after
     axis = c.normalised_axis("lfilter", axis, type_of(signal))
     samples = moveaxis(signal, axis, 0)
     state = _initial_state("lfilter", samples, zi, type_of(above).shape[0] - 1, axis)
@@ -88,9 +91,10 @@ def _filter_step(carry: tuple[Array, Array, Array], x: Array) -> tuple[tuple[Arr
     if type_of(state).shape[0] == 0:
         return carry, b[0] * x
     y = b[0] * x + state[0]
-    new_state = concatenate([state[1:], state[:1] * 0])
     column = (-1, *(1,) * rank(x))
-    new_state = new_state + c.reshape(b[1:], column) * x - c.reshape(a[1:], column) * y
+    new_state = concatenate([state[1:], zeros_like(state[:1])]) + c.reshape(b[1:], column) * x
+    if type_of(a).shape[0] > 1:
+        new_state = new_state - c.reshape(a[1:], column) * y
     return (b, a, new_state), y
 
 

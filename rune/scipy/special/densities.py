@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import rune.numpy as rnp
 from rune.array import Array
 from rune.scipy.special.arguments import polynomial
-from rune.scipy.special.gammas import gamma_of_positive, log_gamma, log_gamma_of_positive
-from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, stirling_series
+from rune.scipy.special.gammas import digamma, gamma_of_positive, log_gamma, log_gamma_of_positive
+from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, log_less_digamma_series, stirling_series
 from rune.transforms.custom.jvp import custom_jvp
 
 _ODD = tuple(1 / (2 * k + 3) for k in range(18))
@@ -54,6 +54,13 @@ def stirling_error(z: Array) -> Array:
     low = rnp.where(is_low, z, 1.0)
     exact = log_gamma_of_positive(low + 1.0) - (low + 0.5) * rnp.log(low) + low - HALF_LOG_2PI
     return rnp.where(is_low, exact, stirling_series(rnp.where(is_low, float(SHIFT), z)))
+
+
+def log_less_digamma(x: Array) -> Array:
+    """log x - ψ(x), for x > 0: entropies of large parameters multiply it by them."""
+    is_low = x < SHIFT
+    low = rnp.where(is_low, x, 1.0)
+    return rnp.where(is_low, rnp.log(low) - digamma(low), log_less_digamma_series(rnp.where(is_low, float(SHIFT), x)))
 
 
 @custom_jvp

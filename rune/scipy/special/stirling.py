@@ -22,6 +22,12 @@ def stirling_series(x: Array) -> Array:
     return polynomial(1.0 / (x * x), _LOG_GAMMA) / x
 
 
+def log_less_digamma_series(x: Array) -> Array:
+    """log x - ψ(x), without the digits that they share."""
+    square = 1.0 / (x * x)
+    return 0.5 / x + polynomial(square, _DIGAMMA) * square
+
+
 def digamma_series(x: Array) -> Array:
     """ψ(x)."""
     square = 1.0 / (x * x)

@@ -9,8 +9,9 @@ from rune.array import Array
 from rune.errors import ShapeError
 from rune.numpy import linalg
 from rune.scipy.special.arguments import reals, rounded, widened
-from rune.scipy.special.densities import times_log
-from rune.scipy.special.gammas import digamma, log_gamma
+from rune.scipy.special.densities import log_less_digamma, stirling_error, times_log
+from rune.scipy.special.gammas import log_gamma
+from rune.scipy.special.stirling import HALF_LOG_2PI
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -62,9 +63,11 @@ class _Dirichlet:
         """The differential entropy, in nats."""
         alpha, dtype = _parameters(alpha)
         total = rnp.sum(alpha)
-        inner = (total - alpha.shape[0]) * digamma(total)
-        value = _log_norm(alpha) + inner - rnp.sum((alpha - 1.0) * digamma(alpha))
-        return rounded(value, dtype)
+        count = alpha.shape[0]
+        # As the entropy of beta, which is that of two shares.
+        of_each = 0.5 * rnp.log(alpha) + stirling_error(alpha) + (alpha - 1.0) * log_less_digamma(alpha)
+        of_all = (count - 0.5) * rnp.log(total) + stirling_error(total) + (total - count) * log_less_digamma(total)
+        return rounded(rnp.sum(of_each) + (count - 1) * HALF_LOG_2PI - of_all, dtype)
 
 
 def _wide(name: str, x: ArrayLike) -> tuple[Array, DTypeLike]:

@@ -9,8 +9,8 @@ from rune.array import Array
 from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta
 from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.densities import log_beta_power, times_log
-from rune.scipy.special.gammas import digamma
+from rune.scipy.special.densities import log_beta_power, log_less_digamma, stirling_error, times_log
+from rune.scipy.special.stirling import HALF_LOG_2PI
 from rune.scipy.stats.family import Continuous, log_share, positive
 
 
@@ -47,9 +47,12 @@ def _beta_log_density(y: Array, a: Array, b: Array) -> Array:
 
 
 def _beta_entropy(a: Array, b: Array) -> Array:
+    """By what Stirling's formula leaves of log Γ and ψ, as the entropy of gamma numbers."""
     n = a + b
-    psi = (a - 1.0) * digamma(a) + (b - 1.0) * digamma(b)
-    return log_beta(a, b) - psi + (n - 2.0) * digamma(n)
+    logs = HALF_LOG_2PI + 0.5 * (rnp.log(a) + rnp.log(b)) - 1.5 * rnp.log(n)
+    errors = stirling_error(a) + stirling_error(b) - stirling_error(n)
+    gaps = (a - 1.0) * log_less_digamma(a) + (b - 1.0) * log_less_digamma(b) - (n - 2.0) * log_less_digamma(n)
+    return logs + errors + gaps
 
 
 beta = Continuous(

@@ -18,7 +18,8 @@ from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.bessel import i0e, i1e
 from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.gammas import digamma, log_gamma
+from rune.scipy.special.densities import log_less_digamma
+from rune.scipy.special.gammas import log_gamma
 from rune.scipy.special.owens import owens_t
 from rune.scipy.stats.family import Continuous, log_share, positive, symmetric
 from rune.transforms.custom.jvp import custom_jvp
@@ -140,10 +141,14 @@ _by_density(_t_upper, _t_log_density)
 
 
 def _t_isf(q: Array, df: Array) -> Array:
+    # Beyond, the next term of the expansion at the normal quantile (38 at most) is no digit.
+    is_large = df > 1e4 / float(rnp.finfo(df.dtype).eps) ** 0.5
+    z, few = -normal.normal_ppf(q), rnp.where(is_large, 1.0, df)
     # df / (df + t²) has the beta distribution of both tails, so that df / t² are its odds.
-    small, half, one_half = _smaller_tail(q), 0.5 * df, rnp.full_like(df, 0.5)
+    small, half, one_half = _smaller_tail(q), 0.5 * few, rnp.full_like(df, 0.5)
     odds = incomplete_beta.inverse_odds(half, one_half, 2.0 * small, 1.0 - 2.0 * small)
-    return _on_both_sides(q, df, rnp.sqrt(df) * rnp.exp(-0.5 * odds), _t_log_density)
+    quantile = _on_both_sides(q, few, rnp.sqrt(few) * rnp.exp(-0.5 * odds), _t_log_density)
+    return rnp.where(is_large, z + z * ((z * z + 1.0) / (4.0 * df)), quantile)
 
 
 def _smaller_tail(q: Array) -> Array:
@@ -161,23 +166,38 @@ def _on_both_sides(q: Array, shape: Array, quantile: Array, log_density: Callabl
     return rnp.where(q == 0.5, line, rnp.where(q < 0.5, quantile, -quantile))
 
 
+def _or_normal(of_t: Callable[..., Any], of_normal: Callable[[Array], Any]) -> Callable[..., Array]:
+    """A function of t, which for infinite degrees of freedom is that of the normal distribution."""
+
+    def function(y: Array, df: Array) -> Array:
+        is_normal = rnp.isposinf(df)
+        return rnp.where(is_normal, of_normal(y), of_t(y, rnp.where(is_normal, 1.0, df)))
+
+    return function
+
+
 def _t_entropy(df: Array) -> Array:
-    half, more = 0.5 * df, 0.5 * (df + 1.0)
-    slopes = more * (digamma(more) - digamma(half))
-    return slopes + 0.5 * rnp.log(df) + log_beta(half, rnp.full_like(half, 0.5))
+    is_normal = rnp.isposinf(df)
+    half = 0.5 * rnp.where(is_normal, 1.0, df)
+    more = half + 0.5
+    # (df + 1)/2 (ψ(more) - ψ(half)), whose logarithms share all digits for large df.
+    slopes = more * (rnp.log1p(0.5 / half) + log_less_digamma(half) - log_less_digamma(more))
+    entropy = slopes + 0.5 * rnp.log(2.0 * half) + log_beta(half, rnp.full_like(half, 0.5))
+    return rnp.where(is_normal, 0.5 * (1.0 + _LOG_2PI), entropy)
 
 
 t = Continuous(
     "t",
     "Student's t distribution with df degrees of freedom",
     ("df",),
-    log_density=_t_log_density,
+    log_density=_or_normal(_t_log_density, norm.log_density),
     valid=positive,
-    **symmetric(upper=_t_upper, upper_quantile=_t_isf),
+    **symmetric(upper=_or_normal(_t_upper, lambda y: normal.normal_cdf(-y)), upper_quantile=_t_isf),
     entropy_of=_t_entropy,
     mean_of=lambda df: rnp.where(df > 1, 0.0, rnp.inf),
+    # df / (df - 2), which is 1 for an infinite df.
     variance_of=lambda df: rnp.where(
-        df > 2, df / (rnp.where(df > 2, df, 3.0) - 2.0), rnp.where(df > 1, rnp.inf, rnp.nan)
+        df > 2, 1.0 + 2.0 / (rnp.where(df > 2, df, 3.0) - 2.0), rnp.where(df > 1, rnp.inf, rnp.nan)
     ),
 )
 
@@ -311,8 +331,17 @@ vonmises = Continuous(
     log_density=lambda y, kappa: -2.0 * kappa * rnp.square(rnp.sin(0.5 * y)) - _LOG_2PI - rnp.log(i0e(kappa)),
     valid=lambda kappa: kappa >= 0,
     mean_of=lambda kappa: 0.0,
-    entropy_of=lambda kappa: -kappa * i1e(kappa) / i0e(kappa) + _LOG_2PI + rnp.log(i0e(kappa)) + kappa,
+    entropy_of=lambda kappa: _vonmises_gap(kappa) + _LOG_2PI + rnp.log(i0e(kappa)),
 )
+
+
+def _vonmises_gap(kappa: Array) -> Array:
+    """κ (1 - I1(κ) / I0(κ)), for large κ by its asymptotic series. Source: DLMF 10.40.1."""
+    limit = float(rnp.finfo(kappa.dtype).eps) ** -0.2  # the next term is no digit
+    is_large = kappa > limit
+    near, r = rnp.where(is_large, 1.0, kappa), 1.0 / rnp.where(is_large, kappa, limit)
+    series = 0.5 + r * (1 / 8 + r * (1 / 8 + r * (25 / 128 + r * (13 / 32))))
+    return rnp.where(is_large, series, near * (1.0 - i1e(near) / i0e(near)))
 
 
 def _wrapcauchy_lower(y: Array, c: Array) -> Array:

@@ -14,15 +14,14 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import control, dims, dtypes
+from rune import control
 from rune.backends import vulkan
 from rune.backends.vulkan import driver
 from rune.backends.vulkan.memory_types import CACHED, COHERENT, NEAR, VISIBLE
 from rune.core.program import Program
-from rune.core.types import ArrayType
-from rune.lowering.kernel.text import parse
-from rune.lowering.plan import Copy, Launch, Plan, SizeSource, Slot, Space
+from rune.lowering.plan import Copy, Launch, Plan, Slot, Space
 from rune.lowering.stages import stages
+from tests.backends.plans import DOUBLE, SOURCES, VECTOR
 
 TARGETS, WHY = vulkan.probe()
 needs_device = pytest.mark.skipif(not TARGETS, reason=f"no Vulkan device: {WHY}")
@@ -90,14 +89,6 @@ def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[st
 
 
 # --- plans ------------------------------------------------------------------------------------
-
-n = dims.symbol("n", 1, 100)
-DOUBLE = parse("""
-code double(x: read f32[n], y: write f32[n]) sizes n in 1..100 {
-  for i in n grid { store y[i] = x[i] + x[i] }
-}""")
-VECTOR = ArrayType((n,), dtypes.f32)
-SOURCES = (SizeSource("n", 0, 0, 1, 100),)
 
 
 def chain(length: int) -> Plan:
