@@ -111,6 +111,16 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
     return report
 
 
+@pytest.hookimpl(optionalhook=True)  # without xdist there is nothing to schedule
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """The order of `--dist loadfile`; other ways of distribution are xdist's."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.support.schedule import FileScheduling
+
+    return FileScheduling(config, log)
+
+
 @pytest.hookimpl(trylast=True)  # of those that -k, -m and others leave
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one case run together; in a run shared by processes slow files come first."""
@@ -122,12 +132,15 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Workers report only the calls of tests, and failures elsewhere.
 
     Reports of start, set-up, teardown and end would be four more messages per test, which cost the
-    first process as much as a test of a millisecond.
+    first process as much as a test of a millisecond. The names and marks of a test that has passed
+    are a third of its report, and nobody reads them there.
     """
     if not IS_WORKER:
         return None
     for report in runtestprotocol(item, log=False, nextitem=nextitem):
         if report.when == "call" or not report.passed:
+            if report.passed:
+                report.keywords = {}
             item.ihook.pytest_runtest_logreport(report=report)
     return True
 

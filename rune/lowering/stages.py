@@ -21,7 +21,7 @@ from rune.lowering.build import Built, build, build_by_default
 from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
 from rune.lowering.explain import ASKED, DEFAULT, Lowered
-from rune.lowering.kernel.check import check as check_code
+from rune.lowering.kernel.check import checker as code_checker
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text as code_text
@@ -98,7 +98,7 @@ def optimised(code: KernelCode, target: Target, *, check: bool = False) -> Kerne
 
 
 def _through(passes: Sequence[Pass[KernelCode]], code: KernelCode, target: Target, *, check: bool) -> KernelCode:
-    accept = check_code if check else _accept
+    accept = code_checker() if check else _accept
     accept(code)
     code = run_passes(passes, code, accept, code_text)
     require_few(code, target)

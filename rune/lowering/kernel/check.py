@@ -150,6 +150,7 @@ class _Scope:
 @dataclass(slots=True)
 class _Checker:
     code: KernelCode
+    typed: dict[int, Expr]  # expressions that have their types, by identity
     symbols: dict[str, Dim] = field(default_factory=dict)
 
     def fail(self, reason: str) -> NoReturn:
@@ -194,13 +195,18 @@ class _Checker:
                 self.local(part, scope)
                 continue
             pending += [(inner, depth + 1) for inner in operands(part)]
-            wrong = type_error(part)
-            if wrong is not None:
-                self.fail(wrong)
+            if id(part) not in self.typed:
+                self.types(part)
             for size in expr_sizes(part):
                 self.size(size, scope)
             if type(part) is Load:
                 self.load(part, scope)
+
+    def types(self, expr: Expr) -> None:
+        wrong = type_error(expr)
+        if wrong is not None:
+            self.fail(wrong)
+        self.typed[id(expr)] = expr
 
     def local(self, local: Local, scope: _Scope) -> None:
         name = local.name
@@ -469,4 +475,13 @@ def check(code: KernelCode) -> None:
 
     Errors: CheckError "check: cannot accept kernel f (y holds f32, not f64)".
     """
-    _Checker(code).kernel()
+    checker()(code)
+
+
+def checker() -> Callable[[KernelCode], None]:
+    """`check` for loops that passes make of each other, which share most expressions.
+
+    The types of an expression do not depend on its place, so that they are derived once.
+    """
+    typed: dict[int, Expr] = {}
+    return lambda code: _Checker(code, typed).kernel()

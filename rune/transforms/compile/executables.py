@@ -64,7 +64,7 @@ def _compiled(
             return _stored_or_compiled(program, device, donations)
         lowering = lowered_by(program, device, donations, schedules, check=check)
         if check:
-            late_modules.plan_check().check_plan(lowering.plan)
+            late_modules.plan_check().check_plan(lowering.plan, lowering.codes.values())
         if profile:
             executable = late_modules.timing().record(lowering, device.name, device.backend)
         else:
