@@ -65,7 +65,8 @@ def interrupted(run: Callable[[], Any], step: int) -> bool:
     def at_step(frame: FrameType, event: str, _: Any) -> Any:
         if not is_watched(frame.f_code):
             return None
-        frame.f_trace_opcodes = True
+        # The beginning of a line is that of an instruction, at which nothing else has happened.
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event != "return" and next(steps, None) == step:
             raise KeyboardInterrupt
         return at_step
