@@ -174,7 +174,8 @@ _EXPORTED = ("renew", "fill", "number", "settle", "play", "run")
 def helpers() -> Helpers:
     """The machine code, compiled once in a process. Errors: CompileError."""
     code = _code()
-    return Helpers(*map(code.address, _EXPORTED), code)
+    renew, fill, number, settle, play, run = map(code.address, _EXPORTED)
+    return Helpers(renew, fill, number, settle, play, run, code)
 
 
 @compiler.lasting
