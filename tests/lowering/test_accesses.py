@@ -113,3 +113,15 @@ def test_rows_in_registers_are_read_once(threads: int):
 
     assert sum("*(const float4*)&x0" in line for line in lines) == 32 // (4 * threads)
     assert sum("x0[" in line for line in lines) == 32 // (4 * threads)
+
+
+def test_neighbours_are_written_side_by_side():
+    body = parsed("for i in 2 grid { store y[4*i] = x[0] store y[4*i + 2] = x[1] store y[4*i + 1] = x[2] }")
+
+    assert [str(s.index) for s in apart(body, set()) if isinstance(s, Store)] == ["4*i", "4*i + 1", "4*i + 2"]
+
+
+def test_writes_that_may_be_of_one_element_keep_their_order():
+    body = parsed("for i in 2 grid { store y[i + 1] = x[0] store y[i*i] = x[1] store y[i] = x[2] }")
+
+    assert [str(s.index) for s in apart(body, set()) if isinstance(s, Store)] == ["i + 1", "i*i", "i"]

@@ -25,13 +25,14 @@ from rune.backends.cuda.graph import Division, Kernel, Memory, Nodes, Recorder, 
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.loans import Borrowed
-from rune.backends.cuda.native import Functions, Marks, Replay, replay
+from rune.backends.cuda.native import PUSH, Functions, Marks, Replay, replay
 from rune.backends.cuda.nccl.losses import Peer
 from rune.backends.cuda.staging import SIZES, Staging
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.call_list import CallList
 from rune.backends.shared.callbacks import is_callback
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, Steps, all_concrete, run
+from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.native_player import Repeat
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import Queue, QueuedExecutable, QueuedWalker, Turn
@@ -233,19 +234,25 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
     def _play(self, replay: Replay, blocks: Sequence[Block]) -> Callable[[], bool]:
         """Launch the graph on memory in the table's order; returns a function that says whether it
         has ended."""
-        # Every small program's call comes here: no helper functions, one comparison for errors.
-        backend, words = self.backend, replay.calls.words
-        marks, word = backend.marks, replay.bases
-        for block in blocks:
-            words[word] = block.number
-            word += 1
-        if replay.nbytes:
-            words[replay.table] = backend.pinned_table(replay.nbytes)
-        words[replay.event] = event = marks.next()
-        count = replay.calls.play()
+        words, marks = replay.calls.words, self.backend.marks
+        marks.await_entry()
+        # An interrupt after the launch would leave the entry in use, and look free.
+        with deferred():
+            for word, block in enumerate(blocks, replay.bases):
+                words[word] = block.number
+            self._take_table(replay)
+            marks.ring.begin()
+            count = replay.calls.play()
+            marks.ring.end()
+            has_ended = partial(marks.is_done, marks.last)
         if count < replay.calls.count:
             self._refuse(replay.calls, count)
-        return partial(marks.is_done, marks.pass_on(event))
+        return has_ended
+
+    def _take_table(self, replay: Replay) -> None:
+        """Take pinned memory for a table that no entry has room for. Errors: DeviceError."""
+        if replay.table is not None:
+            replay.calls.words[replay.table] = self.backend.pinned_table(replay.nbytes)
 
     def repeat(self, concrete: Concrete) -> Repeat | None:
         """The replay of the graph as native code makes it; None where the host has to walk."""
@@ -262,31 +269,24 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             nbytes=concrete.arena_bytes or 1,
             unchanged=(),
             zeros=(),
-            ring=None,
-            begin=partial(self._begin_again, replay, marks),
+            ring=marks.ring,
+            begin=None if replay.table is None else partial(self._take_table, replay),
             finish=None,
-            answer=replay.calls.address(replay.event),
-            end=marks.pass_on,
+            answer=marks.numbers.last.buffer_info()[0],
+            end=None,
             option=None,
             has_ended=marks.is_done,
             refuse=partial(self._refuse_again, replay),
             owner=recording,
         )
 
-    def _begin_again(self, replay: Replay, marks: Marks) -> None:
-        """Write what changes in each call beside the memory. Errors: DeviceError."""
-        words = replay.calls.words
-        if replay.nbytes:
-            words[replay.table] = self.backend.pinned_table(replay.nbytes)
-        words[replay.event] = marks.next()
-
     def _refuse_again(self, replay: Replay, count: int, *_: DeviceBuffer) -> None:
         self._refuse(replay.calls, count)
 
     def _refuse(self, calls: CallList, count: int) -> None:
         """Raise the error of a call in a list. Errors: DeviceError."""
-        if count:
-            self.backend.context.pop()  # the list's first call has pushed it
+        if count > PUSH:
+            self.backend.context.pop()
         self.backend.refuse("a replay", calls.status(count))
 
     def begin(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Walker | TimedWalker | None:
@@ -317,7 +317,8 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             # A larger table does not fit into a piece of pinned memory, and is sent in parts.
             if 8 * len(recording.table.numbers) <= SIZES[0]:
                 at = address(recording.memory)
-                recording.replay = replay(self.backend, recording.table, at, recording.graph.handle)
+                marks, handle = self.backend.marks, recording.graph.handle
+                recording.replay = replay(self.backend, marks, recording.table, at, handle)
         call("cuGraphLaunch", recording.graph.handle, self.backend.stream.handle)
 
     def _graph(self, recording: Recording, nodes: Nodes) -> Graph:

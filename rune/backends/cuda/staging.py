@@ -58,6 +58,7 @@ class Staging:
         self._copies = 0
         self._tables: _Piece | None = None  # the piece that tables are cut from, used up to `_at`
         self._at = self._base = 0
+        self._lasting: list[np.ndarray] = []  # memory of callers who know when copies from it have ended
 
     def has_table(self, nbytes: int) -> bool:
         """Whether there is room for a table without a call of the driver."""
@@ -70,6 +71,12 @@ class Staging:
                 self._turn_over()
             at, self._at = self._at, self._at + -(-nbytes // _ALIGNED) * _ALIGNED
             return self._base + at
+
+    def tables(self, count: int, nbytes: int) -> int:
+        """Pinned memory for `count` tables, whose copies the caller orders."""
+        memory = self._driver.pagelocked_empty(count * nbytes, np.uint8)
+        self._lasting.append(memory)
+        return memory.ctypes.data
 
     def send(self, address: int, data: np.ndarray) -> None:
         """Enqueue a copy of host bytes (u8) to this address of the device."""
@@ -103,9 +110,11 @@ class Staging:
             pieces = [p for ring in rings for p in ring.pieces]
             pieces += [] if self._tables is None else [self._tables]
             pinned_bytes = sum(p.memory.size for p in pieces)
+            pinned_bytes += sum(memory.size for memory in self._lasting)
             live = sum(p.memory.size for p in pieces if p.host is not None or not p.event.query())
             limit = sum(ring.size * ring.most for ring in rings)
-            return PoolStats(live, pinned_bytes - live, pinned_bytes, limit, self._copies, len(pieces))
+            count = len(pieces) + len(self._lasting)
+            return PoolStats(live, pinned_bytes - live, pinned_bytes, limit, self._copies, count)
 
     # --- under a lock -------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ error `play` stops, and returns the number of the call that failed.
     @renew   kernel, position, value, known: set an argument, unless it still has that value
     @fill    fill a table of words: bases[which[k]] + offsets[k]
     @number  count a submission: numbers of the last and of the next one
+    @settle  note that a submission has ended, and all before it, if a status is 0
 
 Invariant: one thread at a time plays a list, under the lock of the object its functions work on.
 """
@@ -85,6 +86,7 @@ class Notes:
     calls: list[_Noted] = field(default_factory=list)
     owners: list[object] = field(default_factory=list)
     pointers: dict[int, int] = field(default_factory=dict)  # words that hold the address of a word
+    elsewhere: list[int] = field(default_factory=list)  # addresses of words of other lists
     known: dict[int, int] = field(default_factory=dict)
 
     def word(self, value: int = 0) -> int:
@@ -103,6 +105,11 @@ class Notes:
         pointer = self.word()
         self.pointers[pointer] = word
         return pointer
+
+    def at(self, address: int) -> int:
+        """A word of another list, which `hold` must keep alive; its number is negative."""
+        self.elsewhere.append(address)
+        return -len(self.elsewhere)
 
     def row(self, values: list[int]) -> int:
         """Consecutive words; the first of them."""
@@ -134,7 +141,9 @@ class Notes:
         # will do.
         nothing = base
         for number, record in enumerate(self.calls):
-            places = [base + _WORD_BYTES * w for w in (record.answer, *record.arguments)]
+            places = [
+                base + _WORD_BYTES * w if w >= 0 else self.elsewhere[-1 - w] for w in (record.answer, *record.arguments)
+            ]
             places += [nothing] * (_CALL - 2 - len(places))
             start = after + _CALL * number
             words[start : start + _CALL] = array("Q", [record.function, record.checked, *places])
@@ -152,17 +161,21 @@ class Helpers:
     renew: int
     fill: int
     number: int
+    settle: int
     play: int
     run: int
     code: compiler.Code
+
+
+_EXPORTED = ("renew", "fill", "number", "settle", "play", "run")
 
 
 @functools.cache
 def helpers() -> Helpers:
     """The machine code, compiled once in a process. Errors: CompileError."""
     code = _code()
-    renew, fill, number, play, run = map(code.address, ("renew", "fill", "number", "play", "run"))
-    return Helpers(renew, fill, number, play, run, code)
+    renew, fill, number, settle, play, run = map(code.address, _EXPORTED)
+    return Helpers(renew, fill, number, settle, play, run, code)
 
 
 @compiler.lasting
@@ -183,8 +196,9 @@ def _text() -> str:
         (("i64", "renew", "ptr set, i64 kernel, i64 position, i64 bytes, ptr value, ptr known"), _renew),
         (("void", "fill", "ptr table, i64 count, ptr which, ptr offsets, ptr bases"), _fill),
         (("void", "number", "ptr numbers"), _number),
+        (("void", "settle", "i64 status, i64 number, ptr ended"), _settle),
     ]
-    return definitions(functions, exported=("run", "play", "renew", "fill", "number"))
+    return definitions(functions, exported=_EXPORTED)
 
 
 def _item(code: Code, row: Value, number: Value | int, type: str = "i64") -> Value:
@@ -257,3 +271,8 @@ def _number(code: Code, numbers: Value) -> None:
     following = _item(code, numbers, 1)
     code.store(following, numbers)
     code.store(following + 1, code.item(numbers, "i64", 1))
+
+
+def _settle(code: Code, status: Value, number: Value, ended: Value) -> None:
+    """Note that the submissions up to a number have ended, unless the driver says otherwise."""
+    code.either(status.cast("trunc", "i32").equals(0), lambda: code.store(number, ended), lambda: None)

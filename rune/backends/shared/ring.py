@@ -2,8 +2,8 @@
 
     ring = Ring(calls, first, width, most, numbers)
     ring.add([table, commands])     a new entry: words of the list of calls
-    if ring.is_free():              the next one is not in use
-        ring.begin()                its words go into the list
+    ring.begin()                    the words of the next one go into the list
+    if ring.is_free():              it is not in use
         calls.play()
         ring.end()                  the call with the last number uses it
 
@@ -31,7 +31,7 @@ class Numbers:
 
     last:  words with the number of the last call, and of the next one
     ended: the address of the number of calls known to have ended
-    ask:   finds it out anew
+    ask:   finds it out anew; it may read the words of the next entry
     """
 
     last: array[int]
@@ -49,7 +49,7 @@ class Ring:
     """Entries of `width` words each, at most `most`, for words of a list from `first` on.
 
     In memory: words by HEAD, then for each entry the number of the last call that used it, and its
-    words.
+    words. The list has them in the same order, so `first` is the word of that number.
     """
 
     __slots__ = ("_calls", "_first", "_most", "_numbers", "_width", "words")
@@ -84,7 +84,7 @@ class Ring:
     def begin(self) -> None:
         """Write the words of the next entry into the list."""
         first = self._first
-        self._calls.words[first : first + self._width - 1] = self.words[self._at + 1 : self._at + self._width]
+        self._calls.words[first : first + self._width] = self.words[self._at : self._at + self._width]
 
     def end(self) -> None:
         """The last call uses the next entry; the one after it is next."""

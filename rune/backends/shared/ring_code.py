@@ -1,7 +1,7 @@
 """The machine code of rings (ring.py).
 
-@is_free   whether no call uses the next entry: asks for the ended calls if need be
-@begin     writes the entry's words into the list
+@begin     writes the words of the next entry into the list
+@is_free   whether no call uses it: asks for the ended calls if need be, when the list has its words
 @end       notes the last call's number as the entry's use, and goes on to the next entry
 """
 
@@ -47,6 +47,7 @@ def _is_free(run: int, code: Code, ring: Value) -> Value:
         return use.compare("ule", ended)
 
     def is_over_now() -> Value:
+        code.tell("void", "begin", ring)
         count = code.ask("i64", code.at(run), _word(code, ring, "ASK", "ptr"))
         return code.where(count.equals(_word(code, ring, "ASKED")), is_over)
 
@@ -58,9 +59,9 @@ def _begin(code: Code, ring: Value) -> None:
     entry, target = _entry(code, ring), _word(code, ring, "TARGET", "ptr")
 
     def copy(k: Value) -> None:
-        code.store(code.load("i64", code.item(entry, "i64", k + 1)), code.item(target, "i64", k))
+        code.store(code.load("i64", code.item(entry, "i64", k)), code.item(target, "i64", k))
 
-    code.count_up(code.constant("i64", 0), _word(code, ring, "WIDTH"), 1, copy)
+    code.count_up(code.constant("i64", 0), _word(code, ring, "WIDTH") + 1, 1, copy)
 
 
 def _end(code: Code, ring: Value) -> None:

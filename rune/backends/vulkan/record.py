@@ -207,7 +207,8 @@ class Recorder:
     def replay(self, width: int, most: int) -> Replay:
         """The list of calls for at most `most` recordings of `width` words each."""
         notes, device, layout = Notes(), self.memory.device, self.layout
-        first, infos = notes.row([0] * width), width - _TABLE_WORDS
+        use, infos = notes.row([0] * (1 + width)), width - _TABLE_WORDS
+        first = use + 1
         bases = first + width - ARENA
         notes.row([0] * (self.bases - ARENA))  # a plan without an arena never uses its base
         arrays = [layout.bases.ctypes.data, layout.offsets.ctypes.data]
@@ -221,7 +222,7 @@ class Recorder:
             notes.call(helpers().number, count)
         notes.hold(layout, device)
         calls = notes.list()
-        return Replay(calls, Ring(calls, first, width, most, device.clock.numbers), bases)
+        return Replay(calls, Ring(calls, use, width, most, device.clock.numbers), bases)
 
     @property
     def copies_table(self) -> bool:

@@ -15,8 +15,9 @@ result does not matter: a point reads only its own elements, and before it write
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from rune import dtypes
 from rune.dims import Size
@@ -37,6 +38,8 @@ from rune.lowering.kernel.rewrite import (
     size_names,
 )
 
+A = TypeVar("A", Load, Store)
+Place = tuple[str, Size]  # array, index
 Registers = dict[Load, Local]  # loads whose value is in a register already
 _NARROW = frozenset({dtypes.f16, dtypes.bf16})
 
@@ -60,14 +63,14 @@ def apart(body: Sequence[Stmt], names: set[str]) -> tuple[Stmt, ...]:
 
 
 def _straight(body: Sequence[Stmt], names: set[str]) -> tuple[Stmt, ...]:
-    runs = [run for run in _neighbours(_reads(body)) if len(run) > 1]
+    runs = [run for run in _neighbours(_reads(body), _read) if len(run) > 1]
     return _in_order(body, names, {}, [load for run in runs for load in run])
 
 
 def registered(body: Sequence[Stmt], names: set[str], registers: Registers) -> tuple[Stmt, ...]:
     """Statements without bodies that load nothing that is in `registers`; new loads join them."""
     reads = [x for x in _reads(body) if x not in registers]
-    return _in_order(body, names, registers, [load for run in _neighbours(reads) for load in run])
+    return _in_order(body, names, registers, [load for run in _neighbours(reads, _read) for load in run])
 
 
 def _in_order(body: Sequence[Stmt], names: set[str], registers: Registers, reads: Sequence[Load]) -> tuple[Stmt, ...]:
@@ -79,7 +82,7 @@ def _in_order(body: Sequence[Stmt], names: set[str], registers: Registers, reads
         let = Let(reserve(f"{load.buffer}_element", names), load)
         registers[load] = Local(let.name, load.dtype)
         places.setdefault(_earliest(load, bound_behind), []).append(let)
-    statements, stores = list(places.get(0, ())), list[Stmt]()
+    statements, stores = list(places.get(0, ())), list[Store]()
     elsewhere, changing = buffers_read(body), names_assigned(body)
     for number, stmt in enumerate(body):
         stmt = map_parts(
@@ -91,10 +94,17 @@ def _in_order(body: Sequence[Stmt], names: set[str], registers: Registers, reads
         else:
             statements.append(stmt)
         statements += places.get(number + 1, ())
-    return (*statements, *stores)
+    return (*statements, *_side_by_side(stores))
 
 
-def _value(store: Store, stores: list[Stmt], names: set[str], changing: frozenset[str]) -> Iterator[Stmt]:
+def _side_by_side(stores: Sequence[Store]) -> Sequence[Store]:
+    """The stores with neighbours side by side, unless two might be of one element."""
+    groups = _neighbours(stores, _written)
+    is_known = len(groups) == len({s.buffer for s in stores})
+    return [store for group in groups for store in group] if is_known else stores
+
+
+def _value(store: Store, stores: list[Store], names: set[str], changing: frozenset[str]) -> Iterator[Stmt]:
     """Move a store to the end, and bind its value, so that nothing comes between the stores.
 
     changing: variables that are assigned again later
@@ -118,22 +128,30 @@ def _reads(body: Sequence[Stmt]) -> list[Load]:
     return [x for x in all_loads if x.guard is None and x.buffer not in written_buffers and x not in copies]
 
 
-def _neighbours(loads: Sequence[Load]) -> list[list[Load]]:
-    """The loads, in groups that read one array at known distances from each other, in order."""
-    groups: list[list[Load]] = []
-    for load in loads:
-        # The first load stands for its group: distances to it give all others.
-        group = next((g for g in groups if _distance(g[0], load) is not None), None)
+def _neighbours(accesses: Sequence[A], place: Callable[[A], Place]) -> list[list[A]]:
+    """The accesses, in groups of one array at known distances from each other, in order."""
+    groups: list[list[A]] = []
+    for access in accesses:
+        # The first access stands for its group: distances to it give all others.
+        group = next((g for g in groups if _distance(place(g[0]), place(access)) is not None), None)
         if group is None:
-            groups.append([load])
+            groups.append([access])
         else:
-            group.append(load)
-    return [sorted(g, key=lambda x: _distance(g[0], x) or 0) for g in groups]
+            group.append(access)
+    return [sorted(g, key=lambda x: _distance(place(g[0]), place(x)) or 0) for g in groups]
 
 
-def _distance(a: Load, b: Load) -> int | None:
+def _read(load: Load) -> Place:
+    return load.buffer, load.indices[0]
+
+
+def _written(store: Store) -> Place:
+    return store.buffer, store.index
+
+
+def _distance(a: Place, b: Place) -> int | None:
     """How far the second element is after the first, if that is known."""
-    distance = b.indices[0] - a.indices[0] if a.buffer == b.buffer else None
+    distance = b[1] - a[1] if a[0] == b[0] else None
     return distance if isinstance(distance, int) else None
 
 

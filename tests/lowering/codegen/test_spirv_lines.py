@@ -166,12 +166,34 @@ code f(x: read f32[65536], y: write f32[65536]) {{
 
 
 @pytest.mark.parametrize("distance", [3, 64, 67])
-def test_points_that_read_many_columns_share_one_address_and_load_every_element_by_it(distance: int):
-    text = module(rows_apart(16, distance))
+@pytest.mark.parametrize("count", [16, 20])
+def test_columns_are_read_as_squares_of_lines_that_are_turned_and_other_columns_by_elements(distance: int, count: int):
+    text = module(rows_apart(count, distance))
 
-    assert render(parse(rows_apart(16, distance)), LINES).threads == 8
+    assert render(parse(rows_apart(count, distance)), LINES).threads == 8
+    assert look_ups(text) == 12
+    assert text.count("Load f32x4") == 2 * 8 * 2  # two squares of eight lines
+    assert text.count("GroupNonUniformShuffle f32") == 2 * 3 * 8
+    assert text.count("Load f32 ") == (count - 16) * 8
+
+
+def test_columns_that_are_not_neighbours_share_one_address_and_load_every_element_by_it():
+    text = module(rows_apart(16).replace("+ 3]", "+ 16]").replace("+ 11]", "+ 17]"))
+
     assert look_ups(text) == 12
     assert text.count("Load f32 ") == 16 * 8
+
+
+def test_columns_are_read_again_after_a_write():
+    reads = " ".join(f"{{}}{k}: f32 = x[64*i + 16*j + {k}]" for k in range(16))
+    writes = " ".join(f"store x[64*i + 16*j + {k}] = a{15 - k}" for k in range(16))
+    results = " ".join(f"store y[1024*j + i + {64 * k}] = b{k}" for k in range(16))
+    text = f"""
+code f(x: readwrite f32[65536], y: write f32[65536]) {{
+  for j in 4 grid {{ for i in 64 grid {{ {reads.replace("{}", "a")} {writes} {reads.replace("{}", "b")} {results} }} }}
+}}"""
+
+    assert module(text).count("Load f32x4") == 2 * (2 * 8 * 2)
 
 
 @pytest.mark.parametrize("text", [rows_apart(15), rows_apart(16).replace("64*i + 16*j", "(i*i) % 64 + 16*j")])

@@ -13,7 +13,7 @@ from rune.dims import Size
 from rune.lowering.codegen.groups import Spread
 from rune.lowering.codegen.mesa.exchanges import exchanges
 from rune.lowering.codegen.mesa.lines import Lines, Subgroup
-from rune.lowering.codegen.runs import LoadRun
+from rune.lowering.codegen.runs import LoadRun, StoreRun
 from rune.lowering.codegen.spirv.body import Body
 from rune.lowering.codegen.spirv.scalar import Value
 from rune.lowering.kernel.expr import Load
@@ -69,8 +69,15 @@ class SubgroupBody(Body):
     def store(self, stmt: Store) -> None:
         if stmt.buffer in self.exchanges:
             self.parts[stmt.buffer] = self.expr(stmt.value).id
-        else:
-            Body.store(self, stmt)
+            return
+        Body.store(self, stmt)
+        if self.lines is not None:
+            self.lines.turned.clear()  # what was read before may have been overwritten
+
+    def store_run(self, run: StoreRun) -> None:
+        Body.store_run(self, run)
+        if self.lines is not None:
+            self.lines.turned.clear()
 
     def alloc(self, stmt: Alloc) -> None:
         if stmt.name not in self.exchanges:

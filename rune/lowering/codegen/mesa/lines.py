@@ -18,8 +18,7 @@ Source: Mesa 22.3, nir_src_is_always_uniform and emit_load_global of gallivm.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 
@@ -58,13 +57,14 @@ class Subgroup:
 
     thread:  the symbol by which they differ, whose values are neighbours in neighbouring threads
     names:   symbols that have the same value in all of them
-    columns: arrays that threads may read at equal distances of more than a line's elements
+    columns: arrays that threads may read at equal distances of more than a line's elements, each
+             with all indices that they read
     """
 
     thread: Size
     threads: int
     names: frozenset[str]
-    columns: frozenset[str] = frozenset()
+    columns: Mapping[str, frozenset[Size]] = field(default_factory=dict)
 
 
 def spread_for(code: KernelCode, target: Target) -> tuple[Spread, Subgroup | None]:
@@ -120,19 +120,22 @@ def _digits_type(writer: Writer) -> int:
     return type
 
 
-def _often_read(code: KernelCode, target: Target) -> frozenset[str]:
-    """The arrays of which subgroups of grid points read so many lines that each should be a group.
+def _often_read(code: KernelCode, target: Target) -> Mapping[str, frozenset[Size]]:
+    """The arrays of which subgroups of grid points read so many lines that each should be a group,
+    with the indices that they read.
 
     Their points are neighbours along the last loop of the grid, and their code straight.
     """
     grid, body = perfect_nest(code.body, Kind.GRID)
     is_whole = target.has_lines and grid and dims.divides(target.subgroup_threads, grid[-1].extent)
     if is_whole is not True:
-        return frozenset()
+        return {}
     names = frozenset((*code.sizes, *(loop.var for loop in grid[:-1])))
-    loads = [s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load) and s.value.guard is None]
-    lines = Counter(x.buffer for x in loads if _distance(x.indices[0], loop_symbol(grid[-1]), names))
-    return frozenset(name for name, count in lines.items() if count >= LEAST_LINES)
+    lines = dict[str, set[Size]]()
+    for load in (s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load) and s.value.guard is None):
+        if _distance(load.indices[0], loop_symbol(grid[-1]), names):
+            lines.setdefault(load.buffer, set()).add(load.indices[0])
+    return {name: frozenset(indices) for name, indices in lines.items() if len(indices) >= LEAST_LINES}
 
 
 def _distance(index: Size, thread: Size, names: frozenset[str]) -> int:
@@ -149,6 +152,7 @@ class Lines:
     arguments: the id of the push constants, whose last member is the table
     buffers: those that may be read by lines
     starts:  by array, the elements at which lines begin, each with its address: one for all threads
+    turned:  elements of columns that were read with others, by array and index
     """
 
     writer: Writer
@@ -157,6 +161,7 @@ class Lines:
     arguments: int
     buffers: frozenset[str]
     starts: dict[str, list[tuple[Size, int, Value]]] = field(default_factory=dict)
+    turned: dict[tuple[str, Size], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.writer.module.need(Capability.GroupNonUniform)
@@ -174,11 +179,44 @@ class Lines:
         address, distance = self.start(name, index, 4 * step, lambda: self.writer.element(array, place()))
         threads, type = self.subgroup.threads, self.writer.module.type(kind)
         if step != count:
+            self.turn(name, kind, index, address, distance, step)
             places = (range(distance + n, distance + n + step * threads, step) for n in range(count))
-            return [self.of_lane(kind, [self.load(type, address, 4 * at) for at in column]) for column in places]
+            return [
+                self.turned.get((name, index + n))
+                or self.of_lane(kind, [self.load(type, address, 4 * at) for at in column])
+                for n, column in enumerate(places)
+            ]
         elements = self.elements(kind, address, 4 * distance, count * threads)
         parts = [self.of_lane(kind, elements[n : n + threads]) for n in range(0, len(elements), threads)]
         return parts if count == 1 else self.neighbours(kind, parts)
+
+    def turn(self, name: str, kind: str, index: Size, address: Value, distance: int, step: int) -> None:
+        """Read a square: as many neighbours of an index as there are threads, for each thread.
+
+        Threads read the rows of the square as lines, and exchange what lies across its diagonal:
+        of single elements, then of twos and fours. Only neighbours that are read anyway are read.
+        """
+        indices, threads = self.subgroup.columns.get(name, ()), self.subgroup.threads
+        square = [index + n for n in range(threads)]
+        if (name, index) in self.turned or not all(i in indices for i in square):
+            return
+        starts = range(4 * distance, 4 * (distance + step * threads), 4 * step)
+        rows = [self.of_lane(kind, self.elements(kind, address, start, threads)) for start in starts]
+        bits = [1 << n for n in range(threads.bit_length() - 1)]
+        for bit in bits:
+            for first in (n for n in range(threads) if not n & bit):
+                rows[first], rows[first | bit] = self.exchanged(kind, rows[first], rows[first | bit], bit)
+        self.turned |= {(name, i): row for i, row in zip(square, rows, strict=True)}
+
+    def exchanged(self, kind: str, low: int, high: int, bit: int) -> tuple[int, int]:
+        """Two rows after an exchange: threads with the bit give the first row's value to those
+        without it, for the second row's."""
+        type = self.writer.module.type(kind)
+        is_low = self.lane.emit(Op.BitwiseAnd, bit).emit(Op.IEqual, 0, dtype=dtypes.bool_).id
+        other = self.lane.emit(Op.BitwiseXor, bit).id
+        from_low, from_high = (self.writer.of_lanes(kind, row, other) for row in (low, high))
+        first = self.writer.emit(Op.Select, type, is_low, low, from_high)
+        return first, self.writer.emit(Op.Select, type, is_low, from_low, high)
 
     def elements(self, kind: str, address: Value, distance: int, count: int) -> list[int]:
         """Elements from an address on, the same for all threads; `distance` bytes further."""
