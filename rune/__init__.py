@@ -54,11 +54,13 @@ from rune.settings import (
     numpy_dtype_promotion,
     numpy_rank_promotion,
 )
+from rune.transforms import eager_views as _eager_views
 from rune.transforms.batching.pmap import pmap
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.callback import io_callback, pure_callback
 from rune.transforms.checkpoint import policies as checkpoint_policies
 from rune.transforms.checkpoint.checkpoint import checkpoint, checkpoint_name
+from rune.transforms.compile import operators as _operators
 from rune.transforms.compile import stages
 from rune.transforms.compile.jit import jit
 from rune.transforms.compile.placement import block_until_ready, copy_to_host_async, device_get, device_put
@@ -129,6 +131,8 @@ if TYPE_CHECKING:
 _install_outermost(_EVALUATE)
 _tracebacks.install((_RuneError, _MissingName))
 _array_methods.attach()
+_operators.attach()
+_eager_views.attach()
 _tree_files.attach()
 make_jaxpr = make_program
 remat = checkpoint

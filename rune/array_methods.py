@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rune import config, dtypes, locks
+from rune.array import Array
 from rune.array_functions import ArrayFunctions, namespace
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
+from rune.transforms import eager_views
 
 if TYPE_CHECKING:
-    from rune.array import Array
     from rune.backends import Device
     from rune.sharding.shardings import Sharding
     from rune.typing import ArrayLike, DTypeLike
@@ -64,6 +65,10 @@ def reshape(
 ) -> Array:
     """The elements in another shape, with one size of -1 inferred; order "F" is column-major."""
     sizes = shape[0] if len(shape) == 1 else shape
+    if type(self) is Array and order == "C" and copy is None and out_sharding is None:
+        view = eager_views.reshaped(self, sizes)
+        if view is not None:
+            return view
     return namespace().reshape(self, sizes, order, copy=copy, out_sharding=out_sharding)
 
 

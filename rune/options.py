@@ -58,6 +58,7 @@ class Config:
     cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
 
 
+FIRST_CPU = frozenset({None, "cpu", "cpu:0"})  # values of `device` under which the CPU computes
 WIDE_DTYPES = ("honoured", "truncated")
 PYTHON_INTEGERS = ("checked", "wrapped")
 COMPLEX_TO_REAL = ("refused", "warned")

@@ -31,6 +31,7 @@ def identity(x: ArrayLike) -> Array:
     return rnp.array(x)
 
 
+@composite
 def relu(x: ArrayLike) -> Array:
     """The larger of x and 0; the derivative at 0 is 0. Source: Nair & Hinton 2010.
 
@@ -45,6 +46,7 @@ def relu(x: ArrayLike) -> Array:
     return rnp.where(rnp.less_equal(ordered("relu", x), 0), 0, x)  # so that NaN stays NaN
 
 
+@composite
 def relu6(x: ArrayLike) -> Array:
     """x clipped to [0, 6]; the derivative at both ends is 0.
 

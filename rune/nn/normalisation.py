@@ -18,6 +18,7 @@ from rune.nn.support import real
 from rune.ops import conventions as c
 from rune.scipy.special.arguments import rounded, widened
 from rune.scipy.special.sums import logsumexp, masked_log_softmax, masked_softmax
+from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 Axis = int | Sequence[int] | None
@@ -40,6 +41,7 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     return total - rnp.log(count)
 
 
+@tiered
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) over an axis, without overflow; 0 where the mask is False.
 
@@ -53,6 +55,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     return masked_softmax(x, axis, where)
 
 
+@tiered
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)) over an axis, without underflow; -inf where the mask is False.
 

@@ -6,6 +6,7 @@ minimum gives each side 1/2, and that of rounding and sign is 0.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
 Unary = Callable[[ArrayLike], Array]
+_OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 Binary = Callable[[ArrayLike, ArrayLike], Array]
 Rule = Callable[[Any], Any]  # of a converted argument
 
@@ -41,7 +43,11 @@ _KEPT = "that of `x`"
 
 
 def _binary(name: str, row: Row, types: str = _TOGETHER, errors: str = "") -> Binary:
+    of_arrays = _OPERATORS.get(name)
+
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        if of_arrays and type(x1) is Array and type(x2) is Array:
+            return of_arrays(x1, x2)  # native code, once it was called often
         return apply(row.primitive, x1, x2)
 
     return documented_row(function, name, row, broadcast(types, errors), "rnp")

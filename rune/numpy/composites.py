@@ -18,6 +18,7 @@ from rune import config
 from rune.array import COMMITTED_CPU, CPU, Array
 from rune.core.interpreter import is_evaluating
 from rune.numpy.operands import parameters_of, refuse_options
+from rune.options import FIRST_CPU
 from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.tiers import LARGE, tiered
 
@@ -62,4 +63,4 @@ def is_large(args: tuple[object, ...], takes_numbers: bool = False, least: int =
         return False
     settings = config.current()
     is_checked = settings.check_nans or settings.check_infs or settings.check_bounds
-    return not (is_checked or settings.device or settings.flush_denormals)
+    return not (is_checked or settings.device not in FIRST_CPU or settings.flush_denormals)

@@ -29,7 +29,6 @@ from rune.ops.promote import (
     broadcast_shape,
     broadcast_to,
     constant,
-    fit_together,
     operand,
     promoted,
     scalar_kind,
@@ -423,11 +422,17 @@ def matmul(x: Value, y: Value) -> Array:
 
 def same_dtype(name: str, *values: Operand) -> list[Any]:
     """Arrays of the one dtype that the values promote to; their shapes are unchanged."""
-    if fit_together(values):
+    types = [getattr(v, "type", None) for v in values]
+    first = types[0]
+    if type(first) is ArrayType and all([t is first or (type(t) is ArrayType and _is_like(t, first)) for t in types]):
         return list(values)
     operands = [unrounded(name, v) for v in values]
     dtype, weak = dtypes.promote(*map(scalar_kind, operands))
     return [as_type(v, dtype, weak, name) for v in operands]
+
+
+def _is_like(a: ArrayType, b: ArrayType) -> bool:
+    return a.dtype is b.dtype and not a.weak and not b.weak
 
 
 def contract(x: Operand, y: Operand, numbers: contraction.Numbers) -> Array:

@@ -157,9 +157,9 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
 @widened
 def logistic(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-x)), computed from exp(-|x|) so that small results keep their digits."""
-    small = np.exp(-np.abs(x))
     one = x.dtype.type(1)
-    return np.where(x >= 0, one / (one + small), small / (one + small))
+    small = np.exp(np.copysign(x, -one))
+    return np.where(x >= 0, one, small) / (one + small)
 
 
 @widened

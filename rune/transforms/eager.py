@@ -29,6 +29,7 @@ from rune.core.types import LARGEST_SIZE, ArrayType
 from rune.core.value_keys import Parameters
 from rune.core.values import Operand, Value
 from rune.errors import BoundsError, MissingRule, NaNError
+from rune.options import FIRST_CPU
 from rune.profiling import moment
 from rune.transforms.checks.key_reuse import note_use
 from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
@@ -50,11 +51,30 @@ class Evaluate(Interpreter):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The result as an Array, or a list of them."""
+        # Written out, as it is all that most eager operations do besides NumPy's work.
+        if type(primitive) is Primitive and primitive.family != EXTENSION and is_plain(config.current()):
+            data: list[np.ndarray] = []
+            types: list[ArrayType] = []
+            for arg in args:
+                if type(arg) is Array and arg.place is CPU:
+                    data.append(arg.buffer)
+                    types.append(arg.type)
+                elif type(arg) is np.ndarray:
+                    data.append(arg)
+                    types.append(ArrayType(arg.shape, arg.dtype))
+                else:
+                    break
+            else:
+                operation = operation_on(primitive, tuple(types), tuple(params.items()))
+                if operation.is_short:
+                    return Array(_at_once(operation, data), operation.results[0])
+        return self._process(primitive, args, params)
+
+    def _process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
+        """The same for any operands and settings."""
         if isinstance(primitive, Direct) and primitive.run is not None:
             with use(self):
                 return primitive.run(*args, **params)
-        if primitive.reference is None:
-            raise MissingRule(f"evaluate: cannot run {primitive} (it has no meaning in NumPy)")
         settings = config.current()
         begin = moment() if settings.profile else None
         data, types, place = _operands(primitive.name, args, settings.device)
@@ -94,21 +114,49 @@ class Operation(NamedTuple):
     results: the types of the results
     run:     its meaning in NumPy
     is_long: whether it is a routine that has much to do, which must not block Ctrl-C
+    is_short: whether it has one small result, and is no such routine
     """
 
     results: tuple[ArrayType, ...]
     run: Meaning
     is_long: bool
+    is_short: bool
 
 
 @functools.lru_cache(maxsize=16384)
 def operation_on(primitive: Primitive, types: tuple[ArrayType, ...], params: tuple) -> Operation:
     """The operation, memoised: eager programs apply the same few again and again."""
+    if primitive.reference is None:
+        raise MissingRule(f"evaluate: cannot run {primitive} (it has no meaning in NumPy)")
     results = primitive.type_rule(*types, **dict(params))
     is_routine = isinstance(primitive.lower, _ROUTINES) and primitive.family != EXTENSION
     shapes = [tuple(d for d in t.shape if isinstance(d, int)) for t in types]
     run = meaning_of(primitive, types, dict(params))
-    return Operation(results if primitive.multiple_results else (results,), run, is_routine and is_long(shapes))
+    if primitive.multiple_results:
+        return Operation(results, run, is_routine and is_long(shapes), False)
+    is_small = not results.is_symbolic and results.size <= _SMALL
+    takes_long = is_routine and is_long(shapes)
+    return Operation((results,), run, takes_long, is_small and not takes_long)
+
+
+_SMALL = 1 << 20  # elements that NumPy can be expected to find memory for
+
+
+@functools.lru_cache(maxsize=64)
+def is_plain(settings: config.Config) -> bool:
+    """Whether settings ask for no more of an operation than its result on the CPU."""
+    checks = settings.check_nans or settings.check_infs or settings.check_bounds or settings.check_keys
+    return not (checks or settings.profile) and settings.device in FIRST_CPU
+
+
+def _at_once(operation: Operation, data: Sequence[Value]) -> np.ndarray:
+    """NumPy's result of a short operation."""
+    settings = float_errors.ignore()
+    try:
+        out = operation.run(*data)
+    finally:
+        float_errors.restore(settings)
+    return out if type(out) is np.ndarray else np.asarray(out)
 
 
 def computed(operation: Operation, data: Sequence[Value]) -> Any:
@@ -166,7 +214,7 @@ def _operands(name: str, args: Sequence[Any], default: str | None) -> tuple[Sequ
             break
     else:
         # Free arrays on the CPU follow to another default device.
-        if default is None or place is COMMITTED_CPU:
+        if default in FIRST_CPU or place is COMMITTED_CPU:
             return data, tuple(types), place
     for arg in args:
         if isinstance(arg, Tracer):

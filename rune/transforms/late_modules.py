@@ -15,6 +15,8 @@ absl_flags = locks.late_module("absl.flags")
 watch = locks.late_module("rune.lowering.watch")
 # Descriptions of calls for native code: for the first call that is made a second time.
 native_calls = locks.late_module("rune.transforms.compile.native_calls")
+# Native operators: for the first one that is applied often.
+native_operators = locks.late_module("rune.backends.cpu.calls.operators")
 # The checks of plans: for `check_stages`.
 plan_check = locks.late_module("rune.backends.shared.plan_check")
 # Executables that time their steps: for `profile`.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rune import config, counts, locks, profiling
+from rune import config, counts, float_errors, locks, profiling
 from rune.array import CPU, Array, Place, check_range, free_on, put
 from rune.backends import Device, device_named
 from rune.backends.shared.protocol import Backend, Drafts, Executable, KeepsCode
@@ -153,7 +153,11 @@ def buffer_on(value: Value, device: Device | None) -> Any:
         # NumPy would wrap a Python integer that does not fit into its dtype.
         if type(value) is int:
             check_range(np.asarray(value), value_type.dtype)
-        host = np.asarray(value, value_type.dtype, order="C")
+        settings = float_errors.ignore()  # a Python number beyond f32 is infinite there
+        try:
+            host = np.asarray(value, value_type.dtype, order="C")
+        finally:
+            float_errors.restore(settings)
         host = host if host.flags.aligned else host.copy()  # a field of a record may be unaligned
         return put(host, value_type, free_on(device)).buffer
     if device is None and value.place.device is None:

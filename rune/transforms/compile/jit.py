@@ -45,7 +45,7 @@ from rune.transforms.sharding.laid_out import laid_out
 from rune.tree import TreeDef
 
 if TYPE_CHECKING:
-    from rune.backends.cpu.calls.describe import CallRecord
+    from rune.backends.cpu.calls.describe import CallRecord, Owner
 
 WITHOUT_SEARCH = ("stored", "off")  # values of `rune.configure(search=...)` that search nothing
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; each call tries them all
@@ -91,6 +91,11 @@ class Jitted(Generic[P, R]):
         self._home = COMMITTED_CPU if device else CPU
         self._native_calls: tuple[CallRecord, ...] = ()
         named(self, function, "jit")  # type: ignore[arg-type]
+
+    @property
+    def native_calls(self) -> tuple[CallRecord, ...]:
+        """The calls that native code makes."""
+        return self._native_calls
 
     @property
     def _traces(self) -> dict[Key, list[Traced]]:
@@ -424,7 +429,13 @@ class Jitted(Generic[P, R]):
 @functools.cache
 def _natively_called() -> type[Jitted] | None:
     """The class of jitted functions whose `__call__` is native; None without native code."""
-    return late_modules.native_calls().native_class(Jitted, "_native_calls", Jitted.__call__)
+    return late_modules.native_calls().native_class(native_owner())  # type: ignore[return-value]
+
+
+@functools.cache
+def native_owner() -> Owner:
+    """What native code has to know of jitted functions and of arrays."""
+    return late_modules.native_calls().owner_of(Jitted, "_native_calls", Jitted.__call__)
 
 
 @overload

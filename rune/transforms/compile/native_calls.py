@@ -20,16 +20,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from types import BuiltinFunctionType, MethodType, NoneType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
 from rune import config, counts, dtypes
 from rune.array import COMMITTED_CPU, CPU, Array, Place
 from rune.backends import Device, cpu
-from rune.backends.cpu.calls import describe
+from rune.backends.cpu.calls import describe, operators
 from rune.backends.cpu.calls.code import Code, Memory
-from rune.backends.cpu.calls.describe import Build, CallRecord, Check, Fetch, NativeCall, Node, Player, Result
+from rune.backends.cpu.calls.describe import Build, CallRecord, Check, Fetch, NativeCall, Node, Owner, Player, Result
+from rune.backends.cpu.calls.operators import Table
 from rune.backends.shared.executor import static_shape
 from rune.backends.shared.protocol import Buffer, Playable
 from rune.core.interpreter import dispatch
@@ -38,8 +39,6 @@ from rune.core.values import Value
 from rune.records import dataclass
 from rune.tree.registry import DICT, LIST, NONE, TUPLE
 from rune.tree.treedef import TreeDef
-
-J = TypeVar("J")
 
 _NUMBERS = {
     float: (Check.FLOAT, (dtypes.f32, dtypes.f64)),
@@ -314,26 +313,32 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
     return tuple(reversed(records)), None
 
 
-def native_class(cls: type[J], slot: str, general: Callable[..., object]) -> type[J] | None:
-    """The class with a native `__call__`; None without native code.
+def native_class(owner: Owner) -> type | None:
+    """The class of jitted functions with a native `__call__`; None without native code.
 
     A Python method around native code would double the time of a call.
+    Errors: CompileError.
     """
-    method = native_method(cls, slot, general)
+    cls, method = owner.cls, describe.method(owner)
     if method is None:
         return None
     # Users see one class, by its name. Without slots, objects can change to it.
     namespace = {"__module__": cls.__module__, "__doc__": cls.__doc__, "__slots__": (), "__call__": method}
-    return cast("type[J]", type(cls.__name__, (cls,), namespace))
+    return type(cls.__name__, (cls,), namespace)
 
 
-def native_method(cls: type, slot: str, general: Callable[..., object]) -> Any:
-    """A `__call__` for `cls` that makes the calls described in the slot; None without native code.
+def native_operator(owner: Owner, name: str, general: Callable[..., object], table: Table) -> object:
+    """A method of arrays that makes the calls of the table; None without native code.
 
     Errors: CompileError.
     """
+    known = describe.code_of(owner)
+    return None if known is None else operators.native_operator(known, Array, name, general, table)
+
+
+def owner_of(cls: type, slot: str, general: Callable[..., object]) -> Owner:
+    """What native code has to know of the class of jitted functions, and of arrays."""
     interpreter, outermost = dispatch()
-    owner = describe.Owner(
+    return describe.Owner(
         cls, slot, general, Array, Place, CPU, COMMITTED_CPU, interpreter, outermost, config.variable(), config.Scope
     )
-    return describe.method(owner)

@@ -29,6 +29,7 @@ from rune.core.program import Program
 from rune.errors import RuneError
 from rune.lowering.live import live
 from rune.ops import movement
+from rune.options import FIRST_CPU
 from rune.transforms.compile.exact import is_exact
 from rune.transforms.compile.jit import jit
 from rune.transforms.compile.pieces import flat, in_order, line_of, pieces_of
@@ -136,7 +137,8 @@ def is_watched(s: config.Config) -> bool:
     """Whether settings ask for more of an operation than its result on the CPU, or compiled code
     has other results than NumPy."""
     is_checked = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
-    return bool(is_checked or s.device or s.disable_jit or s.checkified or s.profile or s.flush_denormals)
+    is_elsewhere = s.device not in FIRST_CPU
+    return bool(is_checked or is_elsewhere or s.disable_jit or s.checkified or s.profile or s.flush_denormals)
 
 
 def _specialised(

@@ -1,6 +1,7 @@
 """A cached call, from Python's arguments to Python's results, as native code.
 
-    @call      the first cached call that fits, else the general call
+    @call      the first cached call of an instance that fits, else the general call
+    @call_by   the first of the given cached calls that fits, else a call of the given function
     @general   the call through the Python function that handles all calls
     @settings  the settings in force
     @attempt   one cached call; returns UNFIT, having done nothing, if this is another call
@@ -34,8 +35,12 @@ def text(process: Process) -> str:
         (("ptr", "settings", ""), _settings),
         (("ptr", "attempt", "ptr words, ptr argv, i64 count, ptr names, ptr settings"), _attempt),
     ]
+    exported = [
+        (("ptr", "call", call), _call),
+        (("ptr", "call_by", "ptr calls, ptr function, ptr argv, i64 count, ptr names"), _call_by),
+    ]
     internal = [define(s, partial(write, process)) for s, write in functions]
-    return "\n\n".join([_DATA, *internal, define(("ptr", "call", call), partial(_call, process), "")])
+    return "\n\n".join([_DATA, *internal, *(define(s, partial(write, process), "") for s, write in exported)])
 
 
 def _unfit(code: Code) -> Value:
@@ -48,16 +53,29 @@ def _unfit(code: Code) -> Value:
 def _call(process: Process, code: Code, instance: Value, argv: Value, count: Value, names: Value) -> Value:
     """The method: tries the cached calls of the instance, then makes the general call."""
     # Null until a call of the instance has been described.
-    calls = process.field(code, instance, "SLOT_CALLS")
+    answer = _cached(process, code, process.field(code, instance, "SLOT_CALLS"), argv, count, names)
+    general = partial(code.ask, "ptr", "general", instance, argv, count, names)
+    return code.choose(answer.equals(_unfit(code)), general, lambda: answer)
+
+
+def _call_by(
+    process: Process, code: Code, calls: Value, function: Value, argv: Value, count: Value, names: Value
+) -> Value:
+    """The call with a tuple of cached calls, or null, that belongs to no instance."""
+    answer = _cached(process, code, calls, argv, count, names)
+    general = partial(process.ask, code, "ptr", "VECTORCALL", function, argv, count, names)
+    return code.choose(answer.equals(_unfit(code)), general, lambda: answer)
+
+
+def _cached(process: Process, code: Code, calls: Value, argv: Value, count: Value, names: Value) -> Value:
+    """The result of the first cached call that fits, else UNFIT; `calls` may be null."""
 
     def by_settings() -> Value:
         settings = code.ask("ptr", "settings")
         attempt = partial(_first_that_fits, process, code, calls, argv, count, names, settings)
         return code.choose(is_null(settings), lambda: _unfit(code), attempt)
 
-    answer = code.choose(is_null(calls), lambda: _unfit(code), by_settings)
-    general = partial(code.ask, "ptr", "general", instance, argv, count, names)
-    return code.choose(answer.equals(_unfit(code)), general, lambda: answer)
+    return code.choose(is_null(calls), lambda: _unfit(code), by_settings)
 
 
 def _first_that_fits(process: Process, code: Code, calls: Value, *call: Value) -> Value:

@@ -3,6 +3,7 @@
     NativeCall       one kind of call, as data: its arguments, its code, its results
     record_of(call)  the same for native code: (words, call); the call keeps their objects alive
     method(...)      of a class: tries the recorded calls of an instance, then a Python function
+                     (operators.py has those of arrays' operators)
 
 The code (call.py, match.py, results.py) is compiled once per process. It reads the memory of
 Python's and NumPy's objects, so `host()` checks each offset against real objects. There is no
@@ -222,8 +223,17 @@ class Owner:
     scope: type  # of that variable's value, with a slot `settings`, which may be unset
 
 
-def method(owner: Owner) -> object:
-    """The method `__call__` of the class; None if this interpreter is not a known one.
+@dataclass(frozen=True, slots=True)
+class CallCode:
+    """The code that makes cached calls, and the process as it sees it."""
+
+    code: compiler.Code
+    process: Process
+
+
+@functools.cache
+def code_of(owner: Owner) -> CallCode | None:
+    """The code for an owner; None if this interpreter is not a known one.
 
     Errors: CompileError.
     """
@@ -235,17 +245,33 @@ def method(owner: Owner) -> object:
     text = "\n\n".join(part.text(process) for part in (call, match, results))
     # Compiled in each process, and with full effort, which takes three times as long, no faster.
     code = compiler.compile_module("call", text, conventions.LITTLE)
-    flags = _METH_FASTCALL | _METH_KEYWORDS
+    compiler.LASTING.append(code)  # finalisers may call jitted functions until the process ends
+    return CallCode(code, process)
+
+
+def method(owner: Owner) -> object:
+    """The method `__call__` of the class; None if this interpreter is not a known one.
+
+    Errors: CompileError.
+    """
+    known = code_of(owner)
+    if known is None:
+        return None
     # `inspect.signature` parses the first lines of a built-in method's docstring.
     text_signature = "__call__($self, /, *args, **kwargs)\n--\n\n"
-    document = (text_signature + (owner.general.__doc__ or "")).encode()
-    definition = host_abi.MethodDefinition(b"__call__", code.address("call"), flags, document)
-    # Never freed: finalisers may call jitted functions until the process ends.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object((code, definition, owner)))
+    document = text_signature + (owner.general.__doc__ or "")
+    address, flags = known.code.address("call"), _METH_FASTCALL | _METH_KEYWORDS
+    return new_method(owner.cls, "__call__", address, flags, document)
+
+
+def new_method(cls: type, name: str, address: int, flags: int, document: str) -> object:
+    """A method of a class over native code that is never freed."""
+    definition = host_abi.MethodDefinition(name.encode(), address, flags, document.encode())
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
     # A method descriptor: the interpreter calls it without making a bound method.
     make = ctypes.pythonapi.PyDescr_NewMethod
     make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
-    return make(owner.cls, ctypes.addressof(definition))
+    return make(cls, ctypes.addressof(definition))
 
 
 _METH_FASTCALL, _METH_KEYWORDS = 0x0080, 0x0002
