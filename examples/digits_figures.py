@@ -31,9 +31,9 @@ def save_grid(file: Path, title: str, digits: Digits, captions: Sequence[str], c
     height, width = IMAGE + CAPTION, IMAGE + 1
     sheet = np.zeros((rows * height, columns * width))
     for n, (image, caption) in enumerate(zip(digits.images, captions)):
-        top, left = n // columns * height + CAPTION, n % columns * width
-        sheet[top : top + IMAGE, left : left + IMAGE] = image.reshape(IMAGE, IMAGE)
-        axes.text(left + IMAGE / 2, top - 1, caption, fontsize=8, ha="center")
+        y, x = n // columns * height + CAPTION, n % columns * width
+        sheet[y : y + IMAGE, x : x + IMAGE] = image.reshape(IMAGE, IMAGE)
+        axes.text(x + IMAGE / 2, y - 1, caption, fontsize=8, ha="center")
     axes.imshow(sheet, cmap="gray_r", vmin=0, vmax=1)
     return _save(figure, file)
 

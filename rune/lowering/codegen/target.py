@@ -59,7 +59,8 @@ class Native:
 
     def lacks(self, operation: str, dtype: np.dtype) -> bool:
         """Whether the operation has to be written in terms of others."""
-        return (operation, self.register(operation, dtype)) not in self.operations - self.loose
+        row = operation, self.register(operation, dtype)
+        return row not in self.operations or row in self.loose
 
 
 def every(operations: Iterable[str], operand_dtypes: Iterable[np.dtype]) -> frozenset[tuple[str, np.dtype]]:

@@ -208,7 +208,7 @@ def match(state: Fusion, a: int, b: int) -> Pairs | str:
     if state.below[a] & state.above[b]:
         return "another kernel lies between them"
     edges = _edges(state, first, second)
-    if not all([state.roots[q].is_whole for q, _ in edges]):
+    if not all([state.roots[q].is_whole for q in {q for q, _ in edges}]):
         return "a part of a value is read as a whole"
     pairs = _corresponding(state, first, second, edges)
     for group, side in ((first, 0), (second, 1)):

@@ -10,6 +10,7 @@ Types are named as in `KINDS`: "bool", "i8" to "i64" (integers have no sign; ope
 
 from __future__ import annotations
 
+import functools
 from dataclasses import field
 
 import numpy as np
@@ -61,6 +62,7 @@ _CAPABILITY = {
 }
 
 
+@functools.cache  # asked several times for each word of a module
 def width(kind: str) -> int:
     """The bits of a number's type."""
     return int(kind[1:])
