@@ -10,8 +10,8 @@ the later call, and so of all before it.
 
 from __future__ import annotations
 
-import time
 from array import array
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from rune import locks
@@ -30,7 +30,6 @@ _OLDEST = 12000  # the version of CUDA whose functions are looked up
 _DISABLE_TIMING, _NOT_READY = 2, 600  # CU_EVENT_DISABLE_TIMING, CUDA_ERROR_NOT_READY
 PUSH = 1  # the number of the call that makes the context current, in a replay
 _QUERY = 1  # the number of the query among the calls of a question
-_PAUSE_S = 5e-5  # between two looks at the same event
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,11 @@ class Queue(Protocol):
     stream_handle: int
     turns: Turns
     staging: Staging
+
+    @property
+    def in_context(self) -> AbstractContextManager[None]:
+        """Inside, the context is current, and the driver's errors become DeviceErrors."""
+        ...
 
     def settle(self) -> None:
         """Wait until all of its collectives have ended. Errors: DeviceError if one never will."""
@@ -154,9 +158,12 @@ class Marks:
 
     def await_entry(self) -> None:
         """Wait until no call uses the next entry. Errors: DeviceError."""
-        while not self.is_done(self.ring.next_use):
-            time.sleep(_PAUSE_S)
+        use = self.ring.next_use
+        if not self.is_done(use):
+            # `cuEventSynchronize` cannot be ended from outside: collectives are waited for first.
             self._queue.settle()
+            with self._queue.in_context:
+                call("cuEventSynchronize", self._events[(use - 1) % CALLS])
 
     def is_done(self, number: int) -> bool:
         """Whether a call has ended. Errors: DeviceError."""
