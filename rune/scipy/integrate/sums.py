@@ -85,9 +85,15 @@ def _parabolas(y: Array, steps: Any) -> Array:
     if rnp.ndim(steps) == 0:
         return rnp.sum(a + 4.0 * b + c, -1) * (steps / 3.0)
     h, k = steps[..., ::2], steps[..., 1::2]
-    total, ratio = h + k, h / k
-    terms = a * (2.0 - 1.0 / ratio) + b * (total * total / (h * k)) + c * (2.0 - ratio)
+    total, ratio = h + k, _over(h, k)
+    terms = a * (2.0 - _over(1.0, ratio)) + b * (total * _over(total, h * k)) + c * (2.0 - ratio)
     return rnp.sum(total / 6.0 * terms, -1)
+
+
+def _over(x: Array | float, y: Array) -> Array:
+    """x / y, and 0 for a step of no length, as in SciPy."""
+    is_zero = y == 0
+    return rnp.where(is_zero, 0.0, x / rnp.where(is_zero, 1.0, y))
 
 
 def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
@@ -113,9 +119,9 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
         return rnp.sum(0.5 * (y[..., 1:] + y[..., :-1]) * steps, -1)
     h, k = (steps, steps) if rnp.ndim(steps) == 0 else (steps[..., -1], steps[..., -2])
     most = _parabolas(y[..., :-1], steps if rnp.ndim(steps) == 0 else steps[..., :-1])
-    alpha = (2.0 * h * h + 3.0 * h * k) / (6.0 * (k + h))
-    beta = (h * h + 3.0 * h * k) / (6.0 * k)
-    eta = h * h * h / (6.0 * k * (k + h))
+    alpha = _over(2.0 * h * h + 3.0 * h * k, 6.0 * (k + h))
+    beta = _over(h * h + 3.0 * h * k, 6.0 * k)
+    eta = _over(h * h * h, 6.0 * k * (k + h))
     return most + alpha * y[..., -1] + beta * y[..., -2] - eta * y[..., -3]
 
 

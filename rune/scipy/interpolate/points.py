@@ -139,18 +139,19 @@ class RegularGridInterpolator:
     def __call__(self, xi: Array | tuple[Array, ...], method: str | None = None) -> Array:
         """The values at points [*T, D], [T D], or a tuple of D arrays [*T] -> [*T, *S]."""
         where = self._coordinates(xi)
-        cells, shares, is_outside = [], [], False
+        cells, shares, is_outside, is_nan = [], [], False, False
         for grid, at in zip(self.points, where):
             cell, share = _cell(grid, at)
             cells.append(cell)
             shares.append(share)
             is_outside = is_outside | (at < grid[0]) | (at > grid[-1])
+            is_nan = is_nan | rnp.isnan(at)
         value_axes = (1,) * (self.values.ndim - len(self.points))
         values = self._near(cells, shares, value_axes, method or self.method)
-        if self.fill_value is None:
-            return values
         shape = (*where[0].shape, *value_axes)
-        return rnp.where(rnp.reshape(is_outside, shape), self.fill_value, values)
+        if self.fill_value is not None:
+            values = rnp.where(rnp.reshape(is_outside, shape), self.fill_value, values)
+        return rnp.where(rnp.reshape(is_nan, shape), rnp.nan, values)
 
     def _near(self, cells: list, shares: list, value_axes: tuple[int, ...], method: str) -> Array:
         if method == "nearest":
