@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from rune import dtypes
 from rune.array import Array
 from rune.errors import DtypeError, ShapeError
@@ -85,7 +87,7 @@ def rng_bit_generator(
     return new, laid_out(bits.reshape(sizes), out_sharding)
 
 
-def _in_rows(words: Sequence[Any], sizes: list[int], bit_dtype: Any, is_philox: bool) -> tuple[Array, int]:
+def _in_rows(words: Sequence[Array], sizes: list[int], bit_dtype: np.dtype, is_philox: bool) -> tuple[Array, int]:
     """Bits of these sizes, the words of the blocks in order, and the number of blocks."""
     is_wide = bit_dtype == dtypes.u64
     count = prod(sizes) * (2 if is_wide else 1)  # of words
@@ -99,7 +101,7 @@ def _in_rows(words: Sequence[Any], sizes: list[int], bit_dtype: Any, is_philox: 
     return bits.reshape(sizes), blocks
 
 
-def _in_pairs(words: Sequence[Any], sizes: list[int]) -> tuple[Array, int]:
+def _in_pairs(words: Sequence[Array], sizes: list[int]) -> tuple[Array, int]:
     """Words of ThreeFry of these sizes, and the number of blocks.
 
     The two words of a block are neighbours along the first even axis, or the first of the longest

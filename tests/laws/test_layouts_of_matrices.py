@@ -1,7 +1,7 @@
 """A function of matrices does not depend on the order of their elements in memory.
 
 Moved axes are views, so that the lanes of a batch with two axes may lie interleaved: an answer
-written through a reshaped copy would be lost.
+written through a reshaped copy would be lost. Nothing has derivatives, too: no matrices, no rows.
 """
 
 from __future__ import annotations
@@ -60,3 +60,23 @@ def test_an_answer_does_not_depend_on_the_order_in_memory(name: str):
         actual = rune.tree.leaves(FUNCTIONS[name](in_order(a, order), in_order(b, order)))
         for x, y in zip(expected, actual, strict=True):
             near(x, y, relative=1e-9, why=f"rounding in another order, {order}")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_matrices_have_tangents_of_no_matrices(name: str):
+    none = rnp.zeros((2, 0, SIZE, SIZE))
+
+    values, tangents = rune.jvp(lambda a: rune.tree.leaves(FUNCTIONS[name](a, a)), (none,), (none,))
+
+    assert [x.shape for x in tangents] == [x.shape for x in values]
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in FUNCTIONS if n not in ("cholesky", "householder_product", "tridiagonal_solve")]
+)
+def test_matrices_without_rows_have_tangents(name: str):
+    none = rnp.zeros((2, 0, 0))
+
+    values, tangents = rune.jvp(lambda a: rune.tree.leaves(FUNCTIONS[name](a, a)), (none,), (none,))
+
+    assert [x.shape for x in tangents] == [x.shape for x in values]

@@ -4,6 +4,7 @@ f64."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_arrays_of_one_call_promote_together(call: Callable[[], rune.Array]):
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 @pytest.mark.parametrize("fill", [np.nan, 7.0, None])
 @pytest.mark.parametrize("sizes", [(1,), (3,), (1, 2)])
-def test_a_grid_has_no_value_at_a_point_that_is_nan(sizes: tuple[int, ...], fill: float | None, method: str):
+def test_a_grid_has_no_value_at_a_point_that_is_nan(sizes: tuple[int, ...], fill: Any, method: str):
     points = tuple(np.arange(float(n)) for n in sizes)
     values = np.random.default_rng(0).random(sizes)
     at = np.array([[np.nan] * len(sizes), [0.0] * len(sizes), [0.0] * (len(sizes) - 1) + [np.nan]])

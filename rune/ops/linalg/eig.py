@@ -134,6 +134,8 @@ def _turned(w: Value, v: Value, inside: Value) -> Array:
     """V F∘X, each column minus a multiple of itself: its length and the phase of its largest
     component stay.
     """
+    if 0 in type_of(v).shape:
+        return v
     free = matmul(v, mul(inverse_gaps(w), inside))
     rows = type_of(v).ndim - 2
     along = real(reduce_sum(mul(conj(v), free), axes=(rows,)))

@@ -90,7 +90,7 @@ def _parabolas(y: Array, steps: Any) -> Array:
     return rnp.sum(total / 6.0 * terms, -1)
 
 
-def _over(x: Any, y: Array) -> Array:
+def _over(x: Array | float, y: Array) -> Array:
     """x / y, and 0 for a step of no length, as in SciPy."""
     is_zero = y == 0
     return rnp.where(is_zero, 0.0, x / rnp.where(is_zero, 1.0, y))
