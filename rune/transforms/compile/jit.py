@@ -9,7 +9,6 @@ is ever a constant.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
@@ -45,7 +44,7 @@ from rune.transforms.sharding.laid_out import laid_out
 from rune.tree import TreeDef
 
 if TYPE_CHECKING:
-    from rune.backends.cpu.calls.describe import CallRecord, Owner
+    from rune.backends.cpu.calls.describe import CallRecord
 
 WITHOUT_SEARCH = ("stored", "off")  # values of `rune.configure(search=...)` that search nothing
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; each call tries them all
@@ -253,8 +252,10 @@ class Jitted(Generic[P, R]):
             run_info[1],
             trace.donations,
         )
-        native = _natively_called() if description is not None else None
-        if description is not None and native is not None:
+        if description is None:
+            return
+        native = late_modules.native_calls().native_class(Jitted, "_native_calls", Jitted.__call__)
+        if native is not None:
             self._native_calls = (*self._native_calls, description)
             self.__class__ = native  # type: ignore[assignment]
 
@@ -424,18 +425,6 @@ class Jitted(Generic[P, R]):
         if place.device is None and self.device is None and default_place() is not CPU:
             return False
         return not needs_stages(trace.program)
-
-
-@functools.cache
-def _natively_called() -> type[Jitted] | None:
-    """The class of jitted functions whose `__call__` is native; None without native code."""
-    return late_modules.native_calls().native_class(native_owner())  # type: ignore[return-value]
-
-
-@functools.cache
-def native_owner() -> Owner:
-    """What native code has to know of jitted functions and of arrays."""
-    return late_modules.native_calls().owner_of(Jitted, "_native_calls", Jitted.__call__)
 
 
 @overload

@@ -16,11 +16,12 @@ Invariant: a description never fits a call for which the trace would not be foun
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from types import BuiltinFunctionType, MethodType, NoneType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -39,6 +40,8 @@ from rune.core.values import Value
 from rune.records import dataclass
 from rune.tree.registry import DICT, LIST, NONE, TUPLE
 from rune.tree.treedef import TreeDef
+
+J = TypeVar("J")
 
 _NUMBERS = {
     float: (Check.FLOAT, (dtypes.f32, dtypes.f64)),
@@ -313,30 +316,32 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
     return tuple(reversed(records)), None
 
 
-def native_class(owner: Owner) -> type | None:
-    """The class of jitted functions with a native `__call__`; None without native code.
+@functools.cache
+def native_class(cls: type[J], slot: str, general: Callable[..., object]) -> type[J] | None:
+    """The class with a native `__call__`; None without native code.
 
     A Python method around native code would double the time of a call.
     Errors: CompileError.
     """
-    cls, method = owner.cls, describe.method(owner)
+    method = describe.method(_owner(cls, slot, general))
     if method is None:
         return None
     # Users see one class, by its name. Without slots, objects can change to it.
     namespace = {"__module__": cls.__module__, "__doc__": cls.__doc__, "__slots__": (), "__call__": method}
-    return type(cls.__name__, (cls,), namespace)
+    return cast("type[J]", type(cls.__name__, (cls,), namespace))
 
 
-def native_operator(owner: Owner, name: str, general: Callable[..., object], table: Table) -> object:
+def native_operator(jitted: type, slot: str, name: str, general: Callable[..., object], table: Table) -> object:
     """A method of arrays that makes the calls of the table; None without native code.
 
+    jitted, slot: the class of jitted functions, and its slot with the calls of an instance
     Errors: CompileError.
     """
-    known = describe.code_of(owner)
+    known = describe.code_of(_owner(jitted, slot, jitted.__call__))
     return None if known is None else operators.native_operator(known, Array, name, general, table)
 
 
-def owner_of(cls: type, slot: str, general: Callable[..., object]) -> Owner:
+def _owner(cls: type, slot: str, general: Callable[..., object]) -> Owner:
     """What native code has to know of the class of jitted functions, and of arrays."""
     interpreter, outermost = dispatch()
     return describe.Owner(

@@ -23,7 +23,7 @@ from rune.lowering.live import live
 from rune.ops.operators import Operators
 from rune.transforms import late_modules
 from rune.transforms.compile.exact import is_exact
-from rune.transforms.compile.jit import jit, native_owner
+from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.tiers import LARGE, is_watched
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ class _Operator:
             return
         table = self.table or late_modules.native_operators().Table()
         if jitted.native_calls and table.add(array.type, jitted.native_calls) and self.table is None:
-            native = late_modules.native_calls().native_operator(native_owner(), self.name, method, table)
+            natively = late_modules.native_calls().native_operator
+            native = natively(Jitted, "_native_calls", self.name, method, table)
             if native is not None:
                 self.table = table
                 setattr(Array, self.name, native)

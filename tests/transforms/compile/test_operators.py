@@ -59,9 +59,9 @@ def arrays(*values: Any) -> tuple[Any, ...]:
 @pytest.mark.parametrize("f", PAIRS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "f16"])
 def test_every_call_has_the_bits_of_the_first(f: Callable[..., Any], dtype: str):
-    whole = dtype == "i32"
-    x = rnp.asarray(np.resize(WHOLE if whole else HARD, 121), dtype)
-    y = rnp.asarray(np.repeat(WHOLE if whole else HARD, 11), dtype)
+    is_integer = dtype == "i32"
+    x = rnp.asarray(np.resize(WHOLE if is_integer else HARD, 121), dtype)
+    y = rnp.asarray(np.repeat(WHOLE if is_integer else HARD, 11), dtype)
     assert len({bits(r) for r in often(f, x, y)}) == 1
 
 
@@ -122,10 +122,10 @@ def test_settings_are_obeyed_after_native_calls():
         operator.truediv(x, zero)
     with rune.configure(x64=True):
         assert (x + 1).dtype == np.float32
-    (whole,) = arrays(WHOLE)
-    often(operator.add, whole, 1)
+    (integers,) = arrays(WHOLE)
+    often(operator.add, integers, 1)
     with rune.configure(x64=True):
-        assert bits(whole + 1) == bits(WHOLE + np.int32(1))
+        assert bits(integers + 1) == bits(WHOLE + np.int32(1))
 
 
 def test_errors_are_those_of_other_calls():
@@ -135,10 +135,10 @@ def test_errors_are_those_of_other_calls():
         operator.add(x, y)
     with pytest.raises(TypeError):
         operator.add(x, object())
-    gone = rnp.ones(3)
-    gone.delete()
+    deleted = rnp.ones(3)
+    deleted.delete()
     with pytest.raises(DeletedArrayError):
-        operator.add(gone, x)
+        operator.add(deleted, x)
 
 
 def test_strided_committed_and_numpy_operands_are_read():
