@@ -200,28 +200,37 @@ def _pad_by_slices(x: ArrayLike, place: _Place, mode: str) -> Array:
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 
 
-def _odd(x: Any, place: _Place, mode: str) -> Any:
-    """Point reflections at both ends, 2·edge - element, of all whole copies so far."""
+def _odd(x: ArrayLike, place: _Place, mode: str) -> Array:
+    """Point reflections at both ends, 2·edge - element, of all complete copies so far."""
     axis, size, low, high = _known(x, place)
     inner = 1 if mode == "reflect" else 0  # the edge itself is not repeated
     if size == inner:
         return _pad_by_slices(x, place, mode)
+    extension: Array = value("pad", x)
     while low or high:
-        end = int(type_of(x).shape[axis])
-        whole = (end - inner) // (size - inner) * (size - inner)
-        before, after = min(low, whole), min(high, whole)
+        end = int(type_of(extension).shape[axis])
+        reach = (end - inner) // (size - inner) * (size - inner)
+        before, after = min(low, reach), min(high, reach)
         # Each by its own edge: sums with the other one might lose digits, or be infinite.
-        left = _reflected(part(x, axis, inner, inner + before), part(x, axis, 0, 1), axis)
-        right = _reflected(part(x, axis, end - inner - after, end - inner), part(x, axis, end - 1, end), axis)
-        x = ops.concatenate(left, x, right, axis=axis)
+        extension = ops.concatenate(
+            _reflected(extension, inner, before, 0, axis),
+            extension,
+            _reflected(extension, end - inner - after, after, end - 1, axis),
+            axis=axis,
+        )
         low, high = low - before, high - after
-    return x
+    return extension
 
 
-def _reflected(x: Any, edge: Any, axis: int) -> Any:
+def _reflected(x: ArrayLike, start: int, count: int, edge: int, axis: int) -> Array:
+    """`count` elements from a start on, reflected about another one."""
     dtype = type_of(x).dtype
-    x, edge = (c.astype(v, dtypes.i32 if dtype == dtypes.bool_ else dtype) for v in (x, edge))
-    return c.astype(edge + edge - ops.reverse(x, axes=(axis,)), dtype)
+    number = c.astype(x, dtypes.i32 if dtype == dtypes.bool_ else dtype)
+    middle, mirrored = (
+        part(number, axis, edge, edge + 1),
+        ops.reverse(part(number, axis, start, start + count), axes=(axis,)),
+    )
+    return c.astype(middle + middle - mirrored, dtype)
 
 
 def _joined(x: ArrayLike, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Array:

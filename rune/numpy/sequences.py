@@ -238,24 +238,24 @@ def geomspace(
     ends = _in_floats("geomspace", (start, stop), _if_wide(dtype))
     kind = type_of(ends[0])
     shape = _common_shape(ends)
-    start, stop = (ops.cast(broadcast_to("geomspace", x, shape), family.wide(kind.dtype)) for x in ends)
-    logs = linspace(family.zeros_like(start), _log_ratio(start, stop), num, endpoint, axis=axis)
+    first, last = (ops.cast(broadcast_to("geomspace", x, shape), family.wide(kind.dtype)) for x in ends)
+    logs = linspace(family.zeros_like(first), _log_ratio(first, last), num, endpoint, axis=axis)
     at = c.normalised_axis("geomspace", axis, type_of(logs))
-    start, stop = (broadcast_to("geomspace", c.expand_dims(x, at), type_of(logs).shape) for x in (start, stop))
+    first, last = (broadcast_to("geomspace", c.expand_dims(x, at), type_of(logs).shape) for x in (first, last))
     # In two steps where one would leave the range of the dtype.
     is_near = ops.lt(ops.abs(logs), constant(_range(logs), ops.abs(logs)))
     one, half = constant(1, logs), constant(0.5, logs)
     factor = ops.exp(ops.mul(logs, ops.select(is_near, one, half)))
-    out = ops.mul(ops.mul(start, factor), ops.select(is_near, one, factor))
+    out = ops.mul(ops.mul(first, factor), ops.select(is_near, one, factor))
     number = ops.iota(shape=type_of(logs).shape, axis=at, dtype=dtypes.i32)
     # The ends are exact, and the first one is no NaN because the last is not finite.
-    out = ops.select(ops.eq(number, constant(0, number)), start, out)
+    out = ops.select(ops.eq(number, constant(0, number)), first, out)
     if endpoint and num > 1:
-        out = ops.select(ops.eq(number, constant(num - 1, number)), stop, out)
+        out = ops.select(ops.eq(number, constant(num - 1, number)), last, out)
     return c.astype(out, kind.dtype if dtype is None else dtypes.as_dtype(dtype))
 
 
-def _log_ratio(start: Any, stop: Any) -> Any:
+def _log_ratio(start: Value, stop: Value) -> Array:
     """log(stop / start), where the quotient itself may leave the range of its dtype."""
     sizes = [c.astype(ops.abs(x), type_of(x).dtype) for x in (stop, start)]
     signs = ops.div(*map(ops.div, (stop, start), sizes))

@@ -35,7 +35,7 @@ BUDGETS: dict[str, int] = {
     "rune.locks": 1,
     "rune.lowering": 43,
     "rune.nn": 55,
-    "rune.numpy": 262,
+    "rune.numpy": 261,
     "rune.ops": 151,
     "rune.optim": 33,
     "rune.options": 3,

@@ -55,6 +55,17 @@ def test_a_density_of_a_large_shape_keeps_its_digits(family: str, shape: float):
     near(expected, log_densities, relative=1e-4, absolute=2e-3, why="points of f32 are rounded")
 
 
+@pytest.mark.parametrize("dfn", [0.5, 3, 50, 1e3, 1e6])
+@pytest.mark.parametrize("dfd", [0.5, 3, 39, 1e3, 1e6])
+def test_the_density_of_f_keeps_its_digits(dfn: float, dfd: float):
+    points = scipy.stats.f.ppf([0.01, 0.3, 0.5, 0.9], dfn, dfd).astype(np.float32)
+
+    log_densities = stats.f.logpdf(rnp.asarray(points), np.float32(dfn), np.float32(dfd))
+
+    expected = scipy.stats.f.logpdf(points.astype(np.float64), dfn, dfd)
+    near(expected, log_densities, relative=1e-5, absolute=2e-3, why="points of f32 are rounded")
+
+
 @pytest.mark.parametrize("shape", [3, 30])
 def test_densities_far_from_the_mode_are_no_nan(shape: float):
     points = np.array([0, 1e-39, 1e-30, 1, 1e20, 1e38], np.float32)

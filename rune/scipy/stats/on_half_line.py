@@ -13,11 +13,19 @@ from rune import ops
 from rune.array import Array
 from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta, incomplete_gamma
-from rune.scipy.special.combinatorial import log_beta
-from rune.scipy.special.densities import log_beta_power, log_less_digamma, log_poisson, stirling_error, times_log
-from rune.scipy.special.gammas import digamma, gamma_function, log_gamma, zeta_of
+from rune.scipy.special.densities import log_beta_power, log_less_digamma, stirling_error, times_log
+from rune.scipy.special.gammas import digamma, gamma_function, zeta_of
 from rune.scipy.special.stirling import HALF_LOG_2PI
 from rune.scipy.stats.family import Continuous, falling, log_share, mirrored, positive, rising
+from rune.scipy.stats.gamma_numbers import (
+    chi_log_density,
+    f_log_density,
+    gamma_entropy,
+    gamma_log_density,
+    invgamma_log_density,
+    log_mean_over_root,
+    loggamma_log_density,
+)
 from rune.scipy.stats.on_line import log_of_one_and_square, norm
 from rune.typing import ArrayLike
 
@@ -60,30 +68,15 @@ gamma = Continuous(
     ("a",),
     bounds=_half_line,
     valid=positive,
-    log_density=lambda y, a: _gamma_log_density(y, a),
+    log_density=gamma_log_density,
     lower=lambda y, a: incomplete_gamma.lower(a, y),
     upper=lambda y, a: incomplete_gamma.upper(a, y),
     quantile=lambda q, a: incomplete_gamma.lower_inverse(a, q),
     upper_quantile=lambda q, a: incomplete_gamma.upper_inverse(a, q),
-    entropy_of=lambda a: _gamma_entropy(a),
+    entropy_of=gamma_entropy,
     mean_of=lambda a: a,
     variance_of=lambda a: a,
 )
-
-
-def _gamma_entropy(a: Array) -> Array:
-    """a + log Γ(a) + (1 - a) ψ(a), by what Stirling's formula leaves of both functions."""
-    return 0.5 * rnp.log(a) + HALF_LOG_2PI + stirling_error(a) + (a - 1.0) * log_less_digamma(a)
-
-
-def _gamma_log_density(y: Array, a: Array) -> Array:
-    """log(y**(a - 1) exp(-y) / Γ(a)), from the Poisson mass of a - 1 where that is large."""
-    is_large = a > 10.0
-    # A branch gets harmless arguments where the other one counts: its slopes may be infinite.
-    small, small_y = rnp.where(is_large, 1.0, a), rnp.where(is_large, 1.0, y)
-    direct = times_log(small - 1.0, small_y) - small_y - log_gamma(small)
-    large = log_poisson(rnp.where(is_large, a - 1.0, 9.0), rnp.where(is_large, y, 9.0))
-    return rnp.where(is_large, large, direct)
 
 
 chi2 = Continuous(
@@ -91,8 +84,8 @@ chi2 = Continuous(
     "the chi-square distribution with df degrees of freedom",
     ("df",),
     bounds=_half_line,
-    log_density=lambda y, df: _gamma_log_density(0.5 * y, 0.5 * df) - math.log(2),
-    entropy_of=lambda df: math.log(2) + _gamma_entropy(0.5 * df),
+    log_density=lambda y, df: gamma_log_density(0.5 * y, 0.5 * df) - math.log(2),
+    entropy_of=lambda df: math.log(2) + gamma_entropy(0.5 * df),
     mean_of=lambda df: df,
     variance_of=lambda df: 2.0 * df,
     valid=positive,
@@ -105,29 +98,11 @@ chi = Continuous(
     ("df",),
     bounds=_half_line,
     valid=positive,
-    log_density=lambda y, df: _chi_log_density(y, df),
-    mean_of=lambda df: rnp.sqrt(df) * rnp.exp(_log_mean_over_root(0.5 * df)),
-    variance_of=lambda df: -df * rnp.expm1(2.0 * _log_mean_over_root(0.5 * df)),
+    log_density=chi_log_density,
+    mean_of=lambda df: rnp.sqrt(df) * rnp.exp(log_mean_over_root(0.5 * df)),
+    variance_of=lambda df: -df * rnp.expm1(2.0 * log_mean_over_root(0.5 * df)),
     **rising(gamma, lambda y, df: 0.5 * y * y, lambda x, df: rnp.sqrt(2.0 * x), lambda y, df: (0.5 * df,)),
 )
-
-
-def _chi_log_density(y: Array, df: Array) -> Array:
-    is_large = (df > 20.0) & (y > 0)
-    few, at = rnp.where(is_large, 1.0, df), rnp.log(rnp.where(is_large, y, 1.0))
-    direct = times_log(few - 1.0, y) - 0.5 * y * y - (0.5 * few - 1.0) * math.log(2) - log_gamma(0.5 * few)
-    # log(y² / 2) is the logarithm of a gamma number.
-    large = _loggamma_log_density(2.0 * at - math.log(2), 0.5 * rnp.where(is_large, df, 20.0))
-    return rnp.where(is_large, large + (math.log(2) - at), direct)
-
-
-def _log_mean_over_root(h: Array) -> Array:
-    """log(Γ(h + 1/2) / (Γ(h) √h)), about -1/(8h). Source: DLMF 5.11.1."""
-    is_large = h > 50.0
-    near, r = rnp.where(is_large, 1.0, h), 1.0 / rnp.where(is_large, h, 50.0)
-    series = r * (-1 / 8 + r * r * (1 / 192 + r * r * (-1 / 640 + r * r * (17 / 14336))))
-    direct = near * rnp.log1p(0.5 / near) - 0.5 + stirling_error(near + 0.5) - stirling_error(near)
-    return rnp.where(is_large, series, direct)
 
 
 invgamma = Continuous(
@@ -137,7 +112,7 @@ invgamma = Continuous(
     bounds=_half_line,
     valid=positive,
     is_open=True,
-    log_density=lambda y, a: _invgamma_log_density(y, a),
+    log_density=invgamma_log_density,
     entropy_of=lambda a: HALF_LOG_2PI - 1.5 * rnp.log(a) + stirling_error(a) + (a + 1.0) * log_less_digamma(a),
     mean_of=lambda a: _when(a > 1, lambda a: 1.0 / (a - 1.0), a),
     variance_of=lambda a: _when(a > 2, lambda a: 1.0 / (rnp.square(a - 1.0) * (a - 2.0)), a),
@@ -145,30 +120,17 @@ invgamma = Continuous(
 )
 
 
-def _invgamma_log_density(y: Array, a: Array) -> Array:
-    is_large, at = a > 10.0, rnp.log(y)
-    small = rnp.where(is_large, 1.0, a)
-    direct = -(small + 1.0) * at - log_gamma(small) - 1.0 / y
-    return rnp.where(is_large, _loggamma_log_density(-at, rnp.where(is_large, a, 10.0)) - at, direct)
-
-
 loggamma = Continuous(
     "loggamma",
     "the logarithm of a gamma number",
     ("c",),
-    log_density=lambda y, c: _loggamma_log_density(y, c),
+    log_density=loggamma_log_density,
     valid=positive,
     entropy_of=lambda c: HALF_LOG_2PI - 0.5 * rnp.log(c) + stirling_error(c) + c * log_less_digamma(c),
     mean_of=digamma,
     variance_of=lambda c: zeta_of(rnp.full_like(c, 2.0), c),
     **rising(gamma, lambda y, c: rnp.exp(y), lambda x, c: rnp.log(x), lambda y, c: (c,)),
 )
-
-
-def _loggamma_log_density(y: Array, c: Array) -> Array:
-    """c y - exp(y) - log Γ(c), by the distance of y from the mode, log c."""
-    distance = y - rnp.log(c)
-    return c * (distance - rnp.expm1(distance)) + 0.5 * rnp.log(c) - HALF_LOG_2PI - stirling_error(c)
 
 
 # --- from the normal distribution -------------------------------------------------------------
@@ -496,12 +458,6 @@ def _betaprime_variance(a: Array, b: Array) -> Array:
     return a * (a + b - 1.0) / (rnp.square(b - 1.0) * (b - 2.0))
 
 
-def _f_log_density(y: Array, n: Array, d: Array) -> Array:
-    a, b, ratio = 0.5 * n, 0.5 * d, n / d
-    direct = a * rnp.log(ratio) + times_log(a - 1.0, y) - (a + b) * rnp.log1p(ratio * y)
-    return direct - log_beta(a, b)
-
-
 def _f_variance(n: Array, d: Array) -> Array:
     return 2.0 * d * d * (n + d - 2.0) / (n * rnp.square(d - 2.0) * (d - 4.0))
 
@@ -512,7 +468,7 @@ f = Continuous(
     ("dfn", "dfd"),
     bounds=_half_line,
     valid=positive,
-    log_density=_f_log_density,
+    log_density=f_log_density,
     lower=lambda y, n, d: _betaprime_lower(n * y / d, 0.5 * n, 0.5 * d),
     upper=lambda y, n, d: _betaprime_upper(n * y / d, 0.5 * n, 0.5 * d),
     quantile=lambda q, n, d: _betaprime_ppf(q, 0.5 * n, 0.5 * d, d / n),

@@ -166,7 +166,7 @@ def _on_both_sides(q: Array, shape: Array, quantile: Array, log_density: Callabl
     return rnp.where(q == 0.5, line, rnp.where(q < 0.5, quantile, -quantile))
 
 
-def _or_normal(of_t: Callable[..., Any], of_normal: Callable[[Array], Any]) -> Callable[..., Array]:
+def _or_normal(of_t: Callable[..., Array], of_normal: Callable[[Array], Array]) -> Callable[..., Array]:
     """A function of t, which for infinite degrees of freedom is that of the normal distribution."""
 
     def function(y: Array, df: Array) -> Array:
