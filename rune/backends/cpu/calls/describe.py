@@ -264,7 +264,7 @@ def method(owner: Owner) -> object:
     return new_method(owner.cls, "__call__", address, flags, document)
 
 
-def new_method(cls: type, name: str, address: int, flags: int, document: str) -> object:
+def new_method(cls: type, name: str, address: int, flags: int, document: str) -> Callable[..., object]:
     """A method of a class over native code that is never freed."""
     definition = host_abi.MethodDefinition(name.encode(), address, flags, document.encode())
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))

@@ -1,4 +1,4 @@
-"""Operators of arrays as native methods, which make cached calls (call.py).
+"""Operators of arrays as native functions, which make cached calls (call.py).
 
 An operator has one table of cached calls for all arrays. The address of the left operand's type,
 which is a unique object, says which entry of the table holds the calls to try. If none of them
@@ -47,18 +47,19 @@ class Table:
         return True
 
 
-def native_operator(known: CallCode, cls: type, name: str, general: Callable[..., object], table: Table) -> object:
-    """A method of the class of arrays, with as many operands as `general` has parameters."""
-    operands = general.__code__.co_argcount
+def native_operator(
+    known: CallCode, cls: type, name: str, general: Callable[..., object], operands: int, table: Table
+) -> Callable[..., object]:
+    """A function of `operands` arrays of this class or other values; `general` and the table must
+    outlive it.
+    """
     parameters = "ptr self, ptr other"
     write = partial(_operator, known, general, table, operands)
     # The name keeps its text apart from that of other operators in a profile.
     code = compiler.compile_module(name, define(("ptr", "operator", parameters), write, ""), conventions.LITTLE)
     compiler.LASTING.append(code)
     flags = _METH_O if operands == 2 else _METH_NOARGS
-    parameter_text = "$self, other, /" if operands == 2 else "$self, /"
-    document = f"{name}({parameter_text})\n--\n\n{general.__doc__ or ''}"
-    return new_method(cls, name, code.address("operator"), flags, document)
+    return new_method(cls, name, code.address("operator"), flags, f"The native {name}.")
 
 
 def _operator(
