@@ -60,7 +60,7 @@ def average(
     return (mean, c.astype(total, dtype)) if returned else mean
 
 
-def _weights(x: ArrayLike, w: ArrayLike, axis: Axis) -> ArrayLike | None:
+def _weights(x: ArrayLike, w: ArrayLike, axis: Axis) -> ArrayLike:
     shape, w_shape = type_of(x).shape, type_of(w).shape
     if w_shape == shape:
         return w

@@ -29,7 +29,8 @@ LIMITS = {
     "wgsl/*.py": 600,
     "spirv/*.py": 600,
     "spirv/binary/*.py": 600,
-    "mesa/*.py": 220,  # lines, exchanges, the statements that use them (decision 0106), stores (0121)
+    # Lines, exchanges, the statements that use them (decision 0106), stores (0121), squares (0163).
+    "mesa/*.py": 256,
     "llvm/*.py": 600,
     "llvm/ir/*.py": 510,
     "llvm/tiny/*.py": 150,  # vectors that are scaled (decision 0158)

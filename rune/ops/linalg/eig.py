@@ -135,7 +135,7 @@ def _turned(w: Value, v: Value, inside: Value) -> Array:
     component stay.
     """
     if 0 in type_of(v).shape:
-        return v
+        return sub(v, v)
     free = matmul(v, mul(inverse_gaps(w), inside))
     rows = type_of(v).ndim - 2
     along = real(reduce_sum(mul(conj(v), free), axes=(rows,)))

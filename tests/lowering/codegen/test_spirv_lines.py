@@ -184,13 +184,15 @@ def test_columns_that_are_not_neighbours_share_one_address_and_load_every_elemen
     assert text.count("Load f32 ") == 16 * 8
 
 
-def test_columns_are_read_again_after_a_write():
+@pytest.mark.parametrize("around", ["{}", "if index(i) < 9_i64 {{ {} }}", "for k in 2 serial {{ {} }}"])
+def test_columns_are_read_again_after_a_write(around: str):
     reads = " ".join(f"{{}}{k}: f32 = x[64*i + 16*j + {k}]" for k in range(16))
     writes = " ".join(f"store x[64*i + 16*j + {k}] = a{15 - k}" for k in range(16))
     results = " ".join(f"store y[1024*j + i + {64 * k}] = b{k}" for k in range(16))
+    first, again = reads.replace("{}", "a"), reads.replace("{}", "b")
     text = f"""
 code f(x: readwrite f32[65536], y: write f32[65536]) {{
-  for j in 4 grid {{ for i in 64 grid {{ {reads.replace("{}", "a")} {writes} {reads.replace("{}", "b")} {results} }} }}
+  for j in 4 grid {{ for i in 64 grid {{ {first} {around.format(writes)} {again} {results} }} }}
 }}"""
 
     assert module(text).count("Load f32x4") == 2 * (2 * 8 * 2)

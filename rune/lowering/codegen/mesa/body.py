@@ -71,11 +71,14 @@ class SubgroupBody(Body):
             self.parts[stmt.buffer] = self.expr(stmt.value).id
             return
         Body.store(self, stmt)
-        if self.lines is not None:
-            self.lines.turned.clear()  # what was read before may have been overwritten
+        self.forget()
 
     def store_run(self, run: StoreRun) -> None:
         Body.store_run(self, run)
+        self.forget()
+
+    def forget(self) -> None:
+        """Read columns again: they may have been overwritten."""
         if self.lines is not None:
             self.lines.turned.clear()
 
@@ -87,8 +90,10 @@ class SubgroupBody(Body):
         lines, self.lines = self.lines, None
         Body.branch(self, stmt)
         self.lines = lines
+        self.forget()
 
     def loop(self, loop: For) -> None:
         lines, self.lines = self.lines, None
         Body.loop(self, loop)
         self.lines = lines
+        self.forget()
