@@ -15,6 +15,7 @@ from rune.numpy.products import outer
 from rune.numpy.transcendental import sqrt
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
@@ -110,7 +111,7 @@ def polyfit(
         matrix, right = matrix * w[:, None], right * (w[:, None] if rank(y) == 2 else w)
     scale = sqrt((matrix * matrix).sum(axis=0))
     matrix = matrix / scale
-    dtype = type_of(x).dtype
+    dtype = real_dtype(type_of(x).dtype)
     cutoff = size_value(type_of(x).shape[0], dtype) * finfo(dtype).eps if rcond is None else rcond
     solution, residuals, matrix_rank, values = lstsq(matrix, right, cutoff)
     p = (solution.T / scale).T
