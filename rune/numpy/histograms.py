@@ -157,7 +157,7 @@ def _limits(x: ArrayLike, range: object) -> tuple[Array, Array]:
     """The first and the last edge, 1 apart if all values are equal."""
     dtype = type_of(x).dtype
     if range is None:
-        empty = c.size_of(x) == 0
+        empty = c.size_of(x) <= 0
         low, high = (constant(v, x) for v in (0, 1)) if empty else (st.amin(x), st.amax(x))
     else:
         low, high = _given_limits(range, dtype)

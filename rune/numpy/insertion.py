@@ -170,7 +170,7 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
     for size in shape:
         total = total * size
     count = type_of(x).shape[0]
-    if count == 0 or total == 0:
+    if count <= 0 or total <= 0:
         return ops.broadcast(constant(0, x), shape=shape, axes=())
     if isinstance(total, int) and isinstance(count, int) and total <= SLICES * count:
         copies, remainder = divmod(total, count)

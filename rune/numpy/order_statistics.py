@@ -195,7 +195,7 @@ def _quantile(
     q, q_shape = _flat(name, q)
     x = ops.cast(x, wide(x_dtype))
     rows = _rows(name, x, axes)
-    if type_of(rows).shape[-1] == 0:
+    if type_of(rows).shape[-1] <= 0:
         out = as_array(np.nan, type_of(rows).dtype)
         out = broadcast_to(name, out, (*type_of(rows).shape[:-1], int(np.prod(q_shape))))
     elif weights is not None:

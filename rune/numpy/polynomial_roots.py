@@ -47,7 +47,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         return monic if type_of(x).dtype in dtypes.COMPLEX else c.real(monic)
     if rank(x) > 1:
         raise ShapeError(f"poly: cannot take {type_of(x)} (roots, or a square matrix, required)")
-    if shape == (0,):
+    if rank(x) == 1 and shape[0] <= 0:
         return zeros((), real_dtype(type_of(inexact("poly", x)).dtype)) + 1
     return _product(inexact("poly", c.reshape(x, -1)))
 

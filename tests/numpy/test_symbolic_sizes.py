@@ -15,6 +15,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import nn
+from rune.errors import DimensionError, RuneError
 from tests.support.close import near
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -117,3 +118,40 @@ def test_an_axis_that_may_be_empty_is_rolled_by_its_size():
     for n in (0, 1, 5):
         x = np.arange(n)
         np.testing.assert_array_equal(np.asarray(roll(x)), np.roll(x, n - 1))
+
+
+SPECIAL: dict[str, Callable[[Any], Any]] = {
+    "resize": lambda x: rnp.resize(x, (4, 4)),
+    "poly": rnp.poly,
+    "nanmedian": rnp.nanmedian,
+    "median": rnp.median,
+    "quantile": lambda x: rnp.quantile(x, 0.3),
+    "histogram": lambda x: rnp.histogram(x, 5),
+    "histogram2d": lambda x: rnp.histogram2d(x, x, 3),
+    "cov": lambda x: rnp.cov(rnp.stack([x, x * x])),
+    "diff": rnp.diff,
+    "interp": lambda x: rnp.interp(rnp.array([-1.0, 0.5]), x, x * x),
+    "convolve": lambda x: rnp.convolve(x, rnp.array([1.0, 2.0]), "same"),
+    "array_split": lambda x: rnp.array_split(x, 3),
+    "pad": lambda x: rnp.pad(x, 2, mode="edge"),
+    "trapezoid": rnp.trapezoid,
+    "vander": lambda x: rnp.vander(x, 3),
+}
+
+
+@pytest.mark.parametrize("low", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", SPECIAL)
+def test_a_size_that_a_function_treats_apart_has_its_own_result_or_is_refused(name: str, low: int):
+    program = rune.jit(SPECIAL[name], dims={"n": (low, 16)}, in_dims=("n",))
+
+    for size in range(low, 5):
+        x = rnp.arange(1.0, size + 1.0)
+        try:
+            expected = SPECIAL[name](x)
+        except RuneError:  # a size that the function refuses
+            continue
+        try:
+            result = program(x)
+        except DimensionError:
+            return
+        near(expected, result, relative=3e-5, why="f32, other order of sums")

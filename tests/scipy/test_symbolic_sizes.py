@@ -1,4 +1,4 @@
-"""Statistics that count their numbers, of samples of symbolic size: one program for every n."""
+"""Samples of symbolic size: one program counts right, or interpolates, for every n."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 import scipy.stats
 
 import rune
+import rune.numpy as rnp
 import rune.scipy.stats
+from rune.errors import DimensionError, RuneError
+from rune.scipy import interpolate
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -33,3 +36,30 @@ def test_one_program_counts_right_for_every_size(name: str):
         expected = np.asarray(statistic(scipy.stats, x.astype(np.float64)))
         near(expected, np.asarray(program(array(x))), relative=1e-3, why="a covariance of 20 numbers, in f32")
     assert program.cache_size() == 1
+
+
+POINTS = rnp.array([0.1, 0.7, 1.3])
+INTERPOLATORS: dict[str, Callable[[Any], Any]] = {
+    "CubicSpline": lambda x: interpolate.CubicSpline(x, x**3 - x)(POINTS),
+    "PchipInterpolator": lambda x: interpolate.PchipInterpolator(x, x**3 - x)(POINTS),
+    "Akima1DInterpolator": lambda x: interpolate.Akima1DInterpolator(x, x**3 - x)(POINTS),
+    "RegularGridInterpolator": lambda x: interpolate.RegularGridInterpolator((x,), x * x)(POINTS[:1, None] * 0),
+}
+
+
+@pytest.mark.parametrize("low", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", INTERPOLATORS)
+def test_few_points_are_interpolated_as_those_of_known_number_or_refused(name: str, low: int):
+    program = rune.jit(INTERPOLATORS[name], dims={"n": (low, 16)}, in_dims=("n",))
+
+    for size in range(low, 6):
+        x = rnp.arange(float(size))
+        try:
+            expected = INTERPOLATORS[name](x)
+        except RuneError:  # too few points
+            continue
+        try:
+            result = program(x)
+        except DimensionError:
+            return
+        near(expected, result, relative=1e-4, why="f32, other order of sums")

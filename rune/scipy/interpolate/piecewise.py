@@ -290,9 +290,10 @@ def _ends(h: Array, chords: Array, n: Size, bc_type: str) -> tuple[tuple[Array, 
         return (row((0, 1.0)), zero), (row((-1, 1.0)), zero)
     if bc_type == "natural":
         return ((row((0, 2.0), (1, 1.0)), 3.0 * chords[0]), (row((-1, 2.0), (-2, 1.0)), 3.0 * chords[-1]))
-    if n == 2:
+    # By order, which is refused for a symbolic size that may be 2 or 3: `==` would be false.
+    if n <= 2:
         return (row((0, 1.0)), chords[0]), (row((1, 1.0)), chords[0])
-    if n == 3:  # one parabola through three points
+    if n <= 3:  # one parabola through three points
         return ((row((0, 1.0), (1, 1.0)), 2.0 * chords[0]), (row((1, 1.0), (2, 1.0)), 2.0 * chords[1]))
     return _not_a_knot(h, chords, row, 0, 1), _not_a_knot(h, chords, row, -1, -2)
 
@@ -344,7 +345,7 @@ def PchipInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: bo
     x, y = rising_samples("PchipInterpolator", x, y, axis, 2)
     h = _columns(rnp.diff(x), y)
     d = (y[1:] - y[:-1]) / h
-    if x.shape[0] == 2:
+    if x.shape[0] <= 2:
         return hermite(x, y, rnp.concatenate([d, d]), extrapolate is not False, axis)
     w1, w2 = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
     flat = (rnp.sign(d[1:]) != rnp.sign(d[:-1])) | (d[1:] == 0) | (d[:-1] == 0)
@@ -371,7 +372,7 @@ def Akima1DInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, *, extrapolat
     """
     x, y = rising_samples("Akima1DInterpolator", x, y, axis, 2)
     d = (y[1:] - y[:-1]) / _columns(rnp.diff(x), y)
-    if x.shape[0] == 2:
+    if x.shape[0] <= 2:
         return hermite(x, y, rnp.concatenate([d, d]), bool(extrapolate), axis)
     before = 2.0 * d[0] - d[1]
     after = 2.0 * d[-1] - d[-2]

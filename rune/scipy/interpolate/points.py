@@ -191,7 +191,7 @@ def _cell(grid: Array, at: Array) -> tuple[Array, Array]:
     """The cell of the grid in which a point is, and how far in it; 0 for a single point."""
     last = max(grid.shape[0] - 2, 0)
     cell = rnp.clip(rnp.searchsorted(grid, at) - 1, 0, last)
-    if grid.shape[0] == 1:
+    if grid.shape[0] <= 1:
         return cell, rnp.zeros_like(at)
     return cell, (at - grid[cell]) / (grid[cell + 1] - grid[cell])
 
