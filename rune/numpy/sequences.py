@@ -248,7 +248,7 @@ def geomspace(
     factor = ops.exp(ops.mul(logs, ops.select(is_near, one, half)))
     out = ops.mul(ops.mul(first, factor), ops.select(is_near, one, factor))
     number = ops.iota(shape=type_of(logs).shape, axis=at, dtype=dtypes.i32)
-    # The ends are exact, and the first one is no NaN because the last is not finite.
+    # The ends are exact: the first one stays a number if the last is not finite.
     out = ops.select(ops.eq(number, constant(0, number)), first, out)
     if endpoint and num > 1:
         out = ops.select(ops.eq(number, constant(num - 1, number)), last, out)

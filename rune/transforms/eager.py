@@ -114,7 +114,7 @@ class Operation(NamedTuple):
     results: the types of the results
     run:     its meaning in NumPy
     is_long: whether it is a routine that has much to do, which must not block Ctrl-C
-    is_short: whether it has one small result, and is no such routine
+    is_short: whether it has one small result and is not such a routine
     """
 
     results: tuple[ArrayType, ...]

@@ -1,8 +1,8 @@
 """Which worker runs which file: the order of `--dist loadfile`, in time proportional to the tests.
 
 The scheduler of xdist looks for each test in the list of all, and counts all tests of a worker
-after each of them. With 42,000 tests that takes the first process half a minute of processor time,
-which the two workers lose.
+after each of them. With 25,800 tests that took the first process 25 s of processor time, which the
+two workers lost (decision 0164).
 """
 
 from __future__ import annotations

@@ -319,7 +319,7 @@ def _hurwitz(x: Array, q: Array) -> Array:
     is_pole = (x == 1) | ((x > 1) & (q <= 0) & (q == floor))
     is_above = (x > 1) & (q > 0)
     is_below = (x > 1) & (q < 0) & (q != floor) & (q > -rnp.inf) & (x == rnp.floor(x))
-    # Below 0 it is the sum over all whole k, of which the fraction of q tells, less that of k < 0.
+    # Below 0: the sum over all whole k, which depends on q's fraction alone, less that over k < 0.
     fraction = rnp.where(is_below, q - floor, 0.5)
     other = rnp.where(is_below, rnp.ceil(q) - q, 0.5)
     places = rnp.stack([rnp.where(is_above, q, fraction), other, rnp.where(is_below, 1.0 - q, 1.0)])

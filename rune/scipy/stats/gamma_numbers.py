@@ -1,4 +1,4 @@
-"""Densities, entropies and moments of functions of gamma numbers, for large shapes, too.
+"""Densities, entropies and moments of functions of gamma numbers, also for large shapes.
 
 Terms of log Γ, of its derivative and of powers are large there, and share their first digits. What
 Stirling's formula leaves of them does not.

@@ -141,7 +141,7 @@ _by_density(_t_upper, _t_log_density)
 
 
 def _t_isf(q: Array, df: Array) -> Array:
-    # Beyond, the next term of the expansion at the normal quantile (38 at most) is no digit.
+    # Beyond, the next term of the expansion at the normal quantile (at most 38) is below an ulp.
     is_large = df > 1e4 / float(rnp.finfo(df.dtype).eps) ** 0.5
     z, few = -normal.normal_ppf(q), rnp.where(is_large, 1.0, df)
     # df / (df + t²) has the beta distribution of both tails, so that df / t² are its odds.
@@ -337,7 +337,7 @@ vonmises = Continuous(
 
 def _vonmises_gap(kappa: Array) -> Array:
     """κ (1 - I1(κ) / I0(κ)), for large κ by its asymptotic series. Source: DLMF 10.40.1."""
-    limit = float(rnp.finfo(kappa.dtype).eps) ** -0.2  # the next term is no digit
+    limit = float(rnp.finfo(kappa.dtype).eps) ** -0.2  # the next term is below the last digit
     is_large = kappa > limit
     near, r = rnp.where(is_large, 1.0, kappa), 1.0 / rnp.where(is_large, kappa, limit)
     series = 0.5 + r * (1 / 8 + r * (1 / 8 + r * (25 / 128 + r * (13 / 32))))

@@ -49,8 +49,9 @@ class _Operator:
         self.name = f"__{name}__"
         self.function: Method = getattr(Operators, self.name)
         self.often = OFTEN_OF_MANY if name in _OF_MANY else OFTEN
+        self.operands = 1 if name in _OF_ONE else 2
         self.kinds: dict[Hashable, int] = {}
-        self.counted = self._one if name in _OF_ONE else self._pair
+        self.counted = self._one if self.operands == 1 else self._pair
         self.apply: Method = self.counted  # or native code, which falls back on it
         self.table: Table | None = None  # of cached calls, once there is one
 
@@ -64,7 +65,7 @@ class _Operator:
         def one(self: Array, /) -> object:
             return operator.apply(self)
 
-        method = one if self.name[2:-2] in _OF_ONE else pair
+        method = one if self.operands == 1 else pair
         method.__name__, method.__qualname__ = self.name, f"Array.{self.name}"
         return method
 
@@ -102,7 +103,7 @@ class _Operator:
         table = self.table or late_modules.native_operators().Table()
         if jitted.native_calls and table.add(array.type, jitted.native_calls) and self.table is None:
             natively = late_modules.native_calls().native_operator
-            native = natively(Jitted, "_native_calls", self.name, self.counted, 1 + len(others), table)
+            native = natively(Jitted, "_native_calls", self.name, self.counted, self.operands, table)
             if native is not None:
                 self.table, self.apply = table, native
 
