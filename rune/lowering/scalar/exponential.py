@@ -180,12 +180,25 @@ def _exp_doubled(x: Number) -> Number:
 
 def logistic(x: Number) -> Number:
     """1/(1 + exp(-x)): with exp|x| = (1 + t)/p the small side is p/(p + 1 + t)."""
-    high, low, n = reduce(at_most(x.abs(), -format_of(x).exp_low))
-    p = scale_twice(x.like(1.0), -n)
-    total = p + 1.0
-    error = p - (total - 1.0)
-    small = p / ((exp_tail(high, low) + error) + total)
+    form = format_of(x)
+    size = at_most(x.abs(), -form.exp_low)
+    high, low, n = reduce(size)
+    if x.has(Ability.ASSISTED):
+        # p is 0 beside 1 long before it is denormal, and the quotient of 1 is normal.
+        total, error = _one_plus_power(power_of_two(at_least(-n, 1 - form.bias)))
+        inverse = 1.0 / ((exp_tail(high, low) + error) + total)
+        small = scale_by_range(inverse, (-n).convert(x.dtype), -n, -size, math.log(form.tiny), form.exp_low)
+    else:
+        p = scale_twice(x.like(1.0), -n)
+        total, error = _one_plus_power(p)
+        small = p / ((exp_tail(high, low) + error) + total)
     return select(x < 0.0, small, 1.0 - small)
+
+
+def _one_plus_power(p: Number) -> tuple[Number, Number]:
+    """1 + p, and its rounding error for p of at most 1."""
+    total = p + 1.0
+    return total, p - (total - 1.0)
 
 
 def sinh(x: Number) -> Number:
@@ -194,14 +207,19 @@ def sinh(x: Number) -> Number:
     square = x * x
     near = (horner(square, format_of(x).sinh) * square).times_plus(x, x)
     quarter = _exp_quarter(size)
-    far = (quarter - 0.0625 / quarter) * 2.0
+    far = (quarter - _inverse(quarter, 0.0625)) * 2.0
     return select(size < 1.0, near, far.copysign(x))
 
 
 def cosh(x: Number) -> Number:
     """The hyperbolic cosine, (e + 1/e)/2 with e = exp|x|."""
     quarter = _exp_quarter(x.abs())
-    return quarter.times_plus(2.0, 0.125 / quarter)
+    return quarter.times_plus(2.0, _inverse(quarter, 0.125))
+
+
+def _inverse(x: Number, numerator: float) -> Number:
+    """numerator/x, which for large x is not denormal but too small to matter beside x."""
+    return numerator / (at_most(x, 2.0**60) if x.has(Ability.ASSISTED) else x)
 
 
 def _exp_quarter(x: Number) -> Number:
@@ -226,7 +244,7 @@ def normalised(x: Number) -> tuple[Number, Number]:
     Where a device flushes them to 0, their bits still count units of the smallest one.
     """
     form, bits = format_of(x), x.bits()
-    if x.has(Ability.DENORMALS):
+    if x.has(Ability.DENORMALS) and not (x.is_single and x.has(Ability.ASSISTED)):
         small = x < form.tiny
         m, e = split(select(small, x * 2.0 ** (form.mantissa + 1), x))
         return m, e - select(small, e.like(form.mantissa + 1), 0)

@@ -54,14 +54,15 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     if source in dtypes.FLOATING and target in dtypes.INTEGER:
         wide = dtypes.f64 if source == dtypes.f64 else dtypes.f32
         # LLVM's own fptosi.sat takes lanes one by one.
-        return _value(floats.to_integer(Written(x, wide, []), target))
+        return value_of(floats.to_integer(Written(x, wide, []), target))
     if (source, target) == (dtypes.f64, dtypes.f16):
         odd = floats.to_odd(Written(x, dtypes.f64, []))
-        return llvm_scalar.convert(_value(odd), dtypes.f32, target)
+        return llvm_scalar.convert(value_of(odd), dtypes.f32, target)
     return llvm_scalar.convert(x, source, target)
 
 
-def _value(number: Number) -> Value:
+def value_of(number: Number) -> Value:
+    """The registers of a number that was written."""
     assert isinstance(number, Written)
     return number.value
 
@@ -76,7 +77,7 @@ def _in_place(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     write = OPERATIONS[name].expansion(dtype, ABILITIES)
     assert write is not None
     masks = list[Value]()  # of all values of the function
-    return _value(write(*(Written(a, dtype, masks) for a in args)))
+    return value_of(write(*(Written(a, dtype, masks) for a in args)))
 
 
 def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
@@ -174,8 +175,8 @@ class Written(Number):
         return ability in ABILITIES
 
     def scaled(self, n: Number, where: Number | None = None) -> Written:
-        mask = where and _value(where)
-        return self.of(self.writer.scale_register(self.value, _value(n), mask), self.dtype)
+        mask = where and value_of(where)
+        return self.of(self.writer.scale_register(self.value, value_of(n), mask), self.dtype)
 
     def by_library(self, name: str) -> Written:
         return self.of(self.writer.by_lane(name, self.value), self.dtype)

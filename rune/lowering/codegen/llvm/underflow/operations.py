@@ -1,0 +1,72 @@
+"""Which operations of a kernel get the longer form that does not wait for denormal numbers.
+
+It costs a comparison and a branch, too much for each product of elements that lie in memory. Those
+are few that meet denormal numbers: f32 products of exponentials, which shrink through these numbers
+on their way to 0, and quotients, which take ten times as long as the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from functools import partial, reduce
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.codegen.llvm import functions as llvm_functions
+from rune.lowering.codegen.llvm.functions import Written
+from rune.lowering.codegen.llvm.ir.text import Value
+from rune.lowering.scalar import denormals
+from rune.lowering.scalar.number import Number
+from rune.records import dataclass
+
+SHRINKING = frozenset({"exp", "exp2", "erfc", "logistic", "pow"})  # functions that pass through denormals
+KEEPING = frozenset({"mul", "div", "neg", "abs", "copysign", "max", "min", "select"})  # tiny if an operand is
+
+FUNCTIONS = denormals.NEAR_IDENTITY | denormals.NEAR_CONSTANT
+
+
+@dataclass(slots=True)
+class UnderflowOperations:
+    """Writes the operations of one kernel.
+
+    conditions: for each register that may be tiny, whether a lane of it is, or of what it was
+        computed from: an i1 that the same operations share, so that LLVM joins their branches
+    """
+
+    conditions: dict[str, Value] = field(default_factory=dict)
+
+    def operation(self, name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
+        """As `functions.operation`, which it replaces."""
+        write = partial(llvm_functions.operation, name, dtype, args, operand)
+        condition = self.condition(name, args) if operand == dtypes.f32 else None
+        if condition is None:
+            result = write()
+        elif name in denormals.IN_F64:
+            result = condition.writer.choose(condition, partial(_written, denormals.in_f64, name, args), write)
+        elif name in FUNCTIONS:
+            result = _written(denormals.near_zero, name, args)
+        else:
+            result = write()
+        if name in SHRINKING and operand == dtypes.f32:
+            self.conditions[result.text] = some_is_tiny(result)
+        elif name in KEEPING and condition is not None:
+            self.conditions[result.text] = condition
+        return result
+
+    def condition(self, name: str, args: tuple[Value, ...]) -> Value | None:
+        """Whether some operand is tiny; None if that is unlikely. All dividends are compared."""
+        conditions = {c.text: c for a in args if (c := self.conditions.get(a.text)) is not None}
+        if name == "div" and not args[0].is_constant and args[0].text not in self.conditions:
+            conditions[args[0].text] = some_is_tiny(args[0])
+        return reduce(lambda a, b: a.apply("or", b), conditions.values()) if conditions else None
+
+
+def some_is_tiny(x: Value) -> Value:
+    """Whether some lane of an f32 is tiny, as an i1."""
+    return x.writer.any_lane(llvm_functions.value_of(denormals.is_tiny(Written(x, dtypes.f32, []))))
+
+
+def _written(write: Callable[..., Number], name: str, args: tuple[Value, ...]) -> Value:
+    return llvm_functions.value_of(write(name, *(Written(a, dtypes.f32, []) for a in args)))
