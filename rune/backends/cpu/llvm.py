@@ -2,8 +2,9 @@
 
 Modules are small and already vectorised, so two passes suffice: registers for stack slots, and
 peephole optimisation. The full pipelines give the same speed and take five times as long (measured
-on softmax and tanh). Drafts get no passes: these take a fifth of the time, and gain little when
-instructions are selected quickly as well.
+on softmax and tanh). Kernels whose operations have two forms get three more, which join their
+branches. Drafts get no passes: these take a fifth of the time, and gain little when instructions
+are selected quickly as well.
 
 Object code becomes an image (images/), which runs without LLVM. On systems whose object files
 images/ does not support, object code is stored, and LLVM links it in each process.

@@ -14,6 +14,7 @@ from rune import locks
 from rune.backends.cpu.conventions import ANYWHERE, EFFORT, HURRY, OBJECT, declared, symbol_of
 from rune.backends.cpu.processor import Processor
 from rune.backends.shared.interrupts import deferred
+from rune.lowering.codegen.llvm.underflow import TWO_FORMS
 from rune.records import dataclass
 
 if TYPE_CHECKING:  # it is loaded by its first use
@@ -66,12 +67,16 @@ class _Optimiser:
 
 
 @functools.cache
-def _optimiser(effort: int, how: tuple[str, str], host: Processor) -> _Optimiser:
-    """One for all modules: LLVM leaks 4 KiB for each pass manager that is dropped."""
+def _optimiser(effort: int, has_forms: bool, how: tuple[str, str], host: Processor) -> _Optimiser:
+    """One for all modules of a kind: LLVM leaks 4 KiB for each pass manager that is dropped."""
     llvm, target = library(), _target_machine(effort, how, host)
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
+    if has_forms:
+        passes.add_jump_threading_pass()
+        passes.add_new_gvn_pass()
+        passes.add_simplify_cfg_pass()
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2))
     return _Optimiser(target, None if effort == HURRY else passes, builder)
 
@@ -89,7 +94,7 @@ def emit(text: str, effort: int, how: tuple[str, str], host: Processor, form: in
     constant. Both are closed here, because after an error finalisers might free them in the wrong
     order.
     """
-    llvm, optimiser = library(), _optimiser(effort, how, host)
+    llvm, optimiser = library(), _optimiser(effort, TWO_FORMS in text, how, host)
     with llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
         module.verify()
         if optimiser.passes is not None:

@@ -23,10 +23,14 @@ from rune import locks
 from rune.backends.cpu.conventions import EFFORT, HURRY
 from rune.backends.cpu.processor import Processor
 from rune.backends.shared.interrupts import deferred
+from rune.lowering.codegen.llvm.underflow import TWO_FORMS
 from rune.records import dataclass
 
 KNOWN = ("0.45", "0.46", "0.47", "0.48", "0.49", "0.50")
 PASSES = ("SROA", "InstCombine")
+# After these, where operations have two forms: branches on one condition become one branch, and
+# what is computed on both of its sides, or before it and on one side, is computed once.
+JOINING_PASSES = ("JumpThreading", "NewGVN", "SimplifyCFG")
 _PREFIX = "LLVMPY_"
 _WORDS = POINTER(c_char_p)  # receives a string, which the caller has to dispose of
 # By name: the type of the result, and those of the arguments.
@@ -46,6 +50,9 @@ FUNCTIONS: Mapping[str, tuple[type, Sequence[type]]] = {
     "CreateNewModulePassManager": (c_void_p, ()),
     "module_AddSROAPass": (c_int, (c_void_p,)),
     "module_AddInstCombinePass": (c_int, (c_void_p,)),
+    "module_AddJumpThreadingPass": (c_int, (c_void_p,)),
+    "module_AddNewGVNPass": (c_int, (c_void_p,)),
+    "module_AddSimplifyCFGPass": (c_int, (c_void_p,)),
     "CreatePipelineTuningOptions": (c_void_p, ()),
     "CreatePassBuilder": (c_void_p, (c_void_p, c_void_p)),
     "RunNewModulePassManager": (c_int, (c_void_p, c_void_p, c_void_p)),
@@ -118,13 +125,13 @@ class _Optimiser:
 
 
 @functools.cache
-def _optimiser(effort: int, how: tuple[str, str], host: Processor) -> _Optimiser:
-    """One for all modules: LLVM leaks pass managers that are dropped."""
+def _optimiser(effort: int, has_forms: bool, how: tuple[str, str], host: Processor) -> _Optimiser:
+    """One for all modules of a kind: LLVM leaks pass managers that are dropped."""
     target, functions = _target_machine(effort, how, host), _functions()
     if effort == HURRY:  # even an empty list of passes takes a tenth of a millisecond
         return _Optimiser(target, None, None)
     passes = functions["CreateNewModulePassManager"]()
-    for name in PASSES:
+    for name in (*PASSES, *JOINING_PASSES) if has_forms else PASSES:
         functions[f"module_Add{name}Pass"](passes)
     tuning = functions["CreatePipelineTuningOptions"]()
     return _Optimiser(target, passes, functions["CreatePassBuilder"](target, tuning))
@@ -146,7 +153,7 @@ def emit(text: str, effort: int, how: tuple[str, str], host: Processor, form: in
 
     Each module has its own context, which is freed with it: a shared one would keep every constant.
     """
-    optimiser, functions = _optimiser(effort, how, host), _functions()
+    optimiser, functions = _optimiser(effort, TWO_FORMS in text, how, host), _functions()
     context = functions["ContextCreate"]()
     try:
         module, report = _ask("ParseAssembly", context, text.encode())

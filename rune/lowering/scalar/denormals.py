@@ -3,7 +3,7 @@
 Processors of x86 take some 150 cycles for a product, a quotient or a fused step with a denormal
 operand or result, but no longer than usual for sums and for conversions between f32 and f64. In f64
 no f32 is denormal, nor is a product or a quotient of two of them. Operands that may be tiny are
-therefore compared first; lanes where they are compute in f64 behind a branch, and the others in f32.
+therefore compared first, and vectors with a tiny lane are computed in f64 behind a branch.
 
 Rounding twice is rounding once: a product of two f32 is exact in f64, a quotient or root of numbers
 of 24 bits is further from the middle between two f32 than f64 rounds (also between denormal ones,
@@ -13,6 +13,8 @@ which have fewer bits), and a fused step is rounded to odd first (Boldo & Melqui
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+
+import numpy as np
 
 from rune import dtypes
 from rune.lowering.scalar.number import Number, select
@@ -71,5 +73,10 @@ def near_zero(name: str, x: Number) -> Number:
 
 def is_tiny(x: Number, limit: float = LIMIT) -> Number:
     """Whether an f32 is below a limit in size, but not 0."""
+    return is_tiny_magnitude(x.magnitude(), limit)
+
+
+def is_tiny_magnitude(bits: Number, limit: float = LIMIT) -> Number:
+    """The same of the bits of an f32 that is not negative."""
     # One comparison for both ends: 0 less 1 is the largest number without a sign.
-    return (x.magnitude() - 1).bits_as(dtypes.u32) < x.like(limit).bits_as(dtypes.u32) - 1
+    return (bits - 1).bits_as(dtypes.u32) < int(np.float32(limit).view(np.int32)) - 1

@@ -241,7 +241,7 @@ def split(x: Number) -> tuple[Number, Number]:
 def normalised(x: Number) -> tuple[Number, Number]:
     """`split` for any x > 0: denormals are scaled up first.
 
-    Where a device flushes them to 0, their bits still count units of the smallest one.
+    Where a device flushes them to 0, or waits for them, their bits count units of the smallest one.
     """
     form, bits = format_of(x), x.bits()
     if x.has(Ability.DENORMALS) and not (x.is_single and x.has(Ability.ASSISTED)):

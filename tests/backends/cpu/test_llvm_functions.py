@@ -10,6 +10,7 @@ import pytest
 from llvmlite.binding import ffi
 
 from rune.backends.cpu import conventions, llvm, llvm_binding, llvm_functions
+from rune.lowering.codegen.llvm.underflow import TWO_FORMS
 
 pytestmark = pytest.mark.skipif(not llvm_functions.is_available(), reason="this llvmlite is not known")
 
@@ -60,6 +61,7 @@ def test_a_function_has_the_types_that_llvmlite_declares(name: str):
         assert [*map(kind, arguments)] == [*map(kind, declaration.argtypes)]
 
 
+@pytest.mark.parametrize("text", [TEXT, f"{TWO_FORMS}\n{TEXT}"], ids=["one form", "two forms"])
 @pytest.mark.parametrize(
     ("effort", "how", "form"),
     [
@@ -70,8 +72,8 @@ def test_a_function_has_the_types_that_llvmlite_declares(name: str):
         )
     ],
 )
-def test_code_is_byte_for_byte_that_of_llvmlite(effort: int, how: tuple[str, str], form: int):
-    codes = [room.emit(TEXT, effort, how, llvm.processor(), form) for room in (llvm_functions, llvm_binding)]
+def test_code_is_byte_for_byte_that_of_llvmlite(text: str, effort: int, how: tuple[str, str], form: int):
+    codes = [room.emit(text, effort, how, llvm.processor(), form) for room in (llvm_functions, llvm_binding)]
 
     assert codes[0] == codes[1] != b""
 

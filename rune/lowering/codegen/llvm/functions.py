@@ -175,8 +175,7 @@ class Written(Number):
         return ability in ABILITIES
 
     def scaled(self, n: Number, where: Number | None = None) -> Written:
-        mask = where and value_of(where)
-        return self.of(self.writer.scale_register(self.value, value_of(n), mask), self.dtype)
+        return self.of(self.writer.scale_register(self.value, value_of(n), where and value_of(where)), self.dtype)
 
     def by_library(self, name: str) -> Written:
         return self.of(self.writer.by_lane(name, self.value), self.dtype)

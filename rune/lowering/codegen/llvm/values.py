@@ -7,7 +7,7 @@ differs between the lanes and a scalar where it does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 
@@ -25,9 +25,6 @@ from rune.lowering.kernel.expr import Const, Expr, Load, Local, Op
 from rune.lowering.kernel.rewrite import mentions
 from rune.lowering.lanes.choose import step_of
 from rune.records import dataclass, replace
-
-# Writes an operation with a result of a dtype on values of another one.
-Operation = Callable[[str, np.dtype, tuple[Value, ...], np.dtype], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +81,14 @@ class Values(ExpressionWalk[Value]):
 
     has_cheap_masks: as in Machine
     env: what names mean where the walk is
-    operation: writes an operation on values of a dtype
+    operation: as `functions.operation`
     known: the parts of the current expression that have been written, by identity
     """
 
     writer: Writer
     has_cheap_masks: bool
     env: Env
-    operation: Operation = field(default=llvm_functions.operation, kw_only=True)
+    operation: llvm_scalar.Spelling = field(default_factory=lambda: llvm_functions.operation, kw_only=True)
     known: dict[int, Value] = field(default_factory=dict, kw_only=True)
 
     @contextmanager

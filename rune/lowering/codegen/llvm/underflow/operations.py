@@ -17,13 +17,14 @@ from rune import dtypes
 from rune.lowering.codegen.llvm import functions as llvm_functions
 from rune.lowering.codegen.llvm.functions import Written
 from rune.lowering.codegen.llvm.ir.text import Value
+from rune.lowering.codegen.llvm.underflow import TWO_FORMS
 from rune.lowering.scalar import denormals
 from rune.lowering.scalar.number import Number
 from rune.records import dataclass
 
-SHRINKING = frozenset({"exp", "exp2", "erfc", "logistic", "pow"})  # functions that pass through denormals
+POSITIVE = frozenset({"exp", "exp2", "erfc", "logistic"})  # functions that pass through denormal numbers
+SHRINKING = POSITIVE | {"pow"}
 KEEPING = frozenset({"mul", "div", "neg", "abs", "copysign", "max", "min", "select"})  # tiny if an operand is
-
 FUNCTIONS = denormals.NEAR_IDENTITY | denormals.NEAR_CONSTANT
 
 
@@ -39,20 +40,18 @@ class UnderflowOperations:
 
     def operation(self, name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
         """As `functions.operation`, which it replaces."""
-        write = partial(llvm_functions.operation, name, dtype, args, operand)
-        condition = self.condition(name, args) if operand == dtypes.f32 else None
+        plain = partial(llvm_functions.operation, name, dtype, args, operand)
+        if operand != dtypes.f32:
+            return plain()
+        condition = self.condition(name, args)
         if condition is None:
-            result = write()
-        elif name in denormals.IN_F64:
-            result = condition.writer.choose(condition, partial(_written, denormals.in_f64, name, args), write)
-        elif name in FUNCTIONS:
-            result = _written(denormals.near_zero, name, args)
+            result = plain()
         else:
-            result = write()
-        if name in SHRINKING and operand == dtypes.f32:
-            self.conditions[result.text] = some_is_tiny(result)
-        elif name in KEEPING and condition is not None:
-            self.conditions[result.text] = condition
+            result = _without_wait(condition, name, args, plain)
+            if name in KEEPING:
+                self.conditions[result.text] = condition
+        if name in SHRINKING:
+            self.conditions[result.text] = some_is_tiny(result, name in POSITIVE)
         return result
 
     def condition(self, name: str, args: tuple[Value, ...]) -> Value | None:
@@ -63,9 +62,21 @@ class UnderflowOperations:
         return reduce(lambda a, b: a.apply("or", b), conditions.values()) if conditions else None
 
 
-def some_is_tiny(x: Value) -> Value:
+def some_is_tiny(x: Value, is_positive: bool = False) -> Value:
     """Whether some lane of an f32 is tiny, as an i1."""
-    return x.writer.any_lane(llvm_functions.value_of(denormals.is_tiny(Written(x, dtypes.f32, []))))
+    number = Written(x, dtypes.f32, [])
+    bits = number.bits() if is_positive else number.magnitude()
+    return x.writer.any_lane(llvm_functions.value_of(denormals.is_tiny_magnitude(bits)))
+
+
+def _without_wait(condition: Value, name: str, args: tuple[Value, ...], plain: Callable[[], Value]) -> Value:
+    """An operation with an operand that is tiny if the condition holds."""
+    if name in FUNCTIONS:
+        return _written(denormals.near_zero, name, args)
+    if name not in denormals.IN_F64:
+        return plain()
+    condition.writer.declarations.add(TWO_FORMS)
+    return condition.writer.choose(condition, partial(_written, denormals.in_f64, name, args), plain)
 
 
 def _written(write: Callable[..., Number], name: str, args: tuple[Value, ...]) -> Value:

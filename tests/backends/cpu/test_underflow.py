@@ -1,0 +1,147 @@
+"""Arithmetic on denormal results of exponentials has the bits of NumPy, though it does not wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+import rune.scipy.special as special
+from rune import dtypes
+from rune.backends.cpu.compiler import machine
+from rune.lowering.codegen.llvm.render import render
+from rune.lowering.codegen.llvm.underflow import TWO_FORMS
+from tests.lowering.codegen.llvm_run import MACHINES, SCALAR, elementwise, op, run
+
+SIZES = (1, 2, 15, 16, 17, 31, 33, 127, 130, 257, 4099, 65_537)
+WAITING = {name: replace(m, waits_for_denormals=True) for name, m in {**MACHINES, "scalar": SCALAR}.items()}
+
+
+def hard_numbers(size: int, seed: int = 0) -> np.ndarray:
+    """f32 of all magnitudes, with zeros of both signs, infinities and NaN."""
+    rng = np.random.default_rng(seed)
+    numbers = (rng.normal(size=size) * 10.0 ** rng.integers(-44, 38, size)).astype(np.float32)
+    special_values = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38], np.float32)
+    places = rng.random(size) < 0.1
+    numbers[places] = rng.choice(special_values, places.sum())
+    return numbers
+
+
+def exponents(size: int) -> np.ndarray:
+    """Numbers whose exponentials are normal, denormal, 0 and infinite."""
+    return np.random.default_rng(1).uniform(-110, 95, size).astype(np.float32)
+
+
+def same_bits(actual: object, expected: np.ndarray) -> None:
+    actual = np.asarray(actual)
+    both_nan = np.isnan(actual) & np.isnan(expected)
+    np.testing.assert_array_equal(
+        np.where(both_nan, 0, actual).view(np.int32), np.where(both_nan, 0, expected).view(np.int32)
+    )
+
+
+FUNCTIONS = {
+    "p * y": lambda xp, p, y: p * y,
+    "p / y": lambda xp, p, y: p / y,
+    "y / p": lambda xp, p, y: y / p,
+    "y / x": lambda xp, p, y: y / (y + p),
+    "p * p": lambda xp, p, y: p * p,
+    "sqrt(p)": lambda xp, p, y: xp.sqrt(p),
+    "2 * p * (p * y)": lambda xp, p, y: 2 * p * (p * y),
+    "max(p, 1e-30) * y": lambda xp, p, y: xp.maximum(p, np.float32(1e-30)) * y,
+    "(y > 0 ? p : -p) * y": lambda xp, p, y: xp.where(y > 0, p, -p) * y,
+    "p * y / 3 - p": lambda xp, p, y: p * y / 3 - p,
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("source", [rnp.exp, rnp.exp2, rune.nn.sigmoid, special.erfc], ids=lambda f: f.__name__)
+def test_arithmetic_on_what_shrinks_to_0_has_the_bits_of_numpy(source):
+    def compute(x, y):
+        p = source(x)
+        return p, [f(rnp, p, y) for f in FUNCTIONS.values()]
+
+    compute = rune.jit(compute)
+    for size in SIZES:
+        y = hard_numbers(size)
+        p, results = compute(exponents(size), y)
+        for f, result in zip(FUNCTIONS.values(), results, strict=True):
+            same_bits(result, f(np, np.asarray(p), y))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_quotients_of_denormal_numbers_in_memory_have_the_bits_of_numpy():
+    quotient = rune.jit(lambda x, y: x / y)
+    for size in SIZES:
+        x, y = hard_numbers(size), hard_numbers(size, seed=1)
+        same_bits(quotient(x, y), x / y)
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_a_fused_step_rounds_once(name: str):
+    size, rng = 1_031, np.random.default_rng(2)
+    p = np.exp(rng.uniform(-104, -30, size)).astype(np.float32)
+    y = (rng.normal(size=size) * 2.0 ** rng.integers(-30, 60, size)).astype(np.float32)
+    # Addends near the product, and so large that two roundings would differ from one.
+    c = (-p.astype(np.float64) * y * (1 + rng.choice([0.0, 2.0**-24, 2.0**-30, 1e9], size))).astype(np.float32)
+    exponent = np.log(p.astype(np.float64)).astype(np.float32)
+    result, source = np.empty(size, np.float32), np.empty(size, np.float32)
+    floats = [dtypes.f32] * 3
+    on = WAITING[name]
+    run(elementwise(floats[:1], lambda x: op("exp", x), size, dtypes.f32), [exponent, source], on)
+    fused = elementwise(floats, lambda x, y, c: op("fma", op("exp", x), y, c), size, dtypes.f32)
+    assert TWO_FORMS in render(fused, on).declarations
+    run(fused, [exponent, y, c, result], on)
+    for factor, other, addend, actual in zip(source, y, c, result, strict=True):
+        exact = Fraction(float(factor)) * Fraction(float(other)) + Fraction(float(addend))
+        neighbours = np.nextafter(actual, np.float32([-np.inf, np.inf]))
+        error = abs(Fraction(float(actual)) - exact)
+        assert all(error <= abs(Fraction(float(n)) - exact) for n in neighbours)
+
+
+@pytest.mark.parametrize(
+    "name", ["log1p", "expm1", "tanh", "sin", "tan", "sinh", "arcsinh", "arctan", "arctanh", "cosh"]
+)
+@pytest.mark.parametrize("size", [1, 17, 4_099])
+def test_functions_of_tiny_numbers_are_those_of_f64(name: str, size: int):
+    x = np.random.default_rng(3).uniform(-104, -1, size).astype(np.float32)
+    p, result = rune.jit(lambda x: (rnp.exp(x), getattr(rnp, name)(rnp.exp(x))))(x)
+    expected = getattr(np, name)(np.asarray(p, np.float64))
+    np.testing.assert_allclose(result, expected, rtol=3e-7, atol=1.5e-45)
+
+
+@pytest.mark.parametrize("name", ["logistic", "exp", "log"])
+def test_functions_with_denormal_results_or_operands_are_those_of_f64(name: str):
+    x = np.random.default_rng(4).uniform(-103, -80, 4_099).astype(np.float32)
+    wide = np.exp(x.astype(np.float64))
+    operand = wide.astype(np.float32)
+    function, argument, expected = {
+        "logistic": (rune.nn.sigmoid, x, wide / (1 + wide)),
+        "exp": (rnp.exp, x, wide),
+        "log": (rnp.log, operand, np.log(operand.astype(np.float64))),
+    }[name]
+    np.testing.assert_allclose(rune.jit(function)(argument), expected, rtol=3e-7, atol=1.5e-45)
+
+
+@pytest.mark.parametrize(
+    ("compute", "has_forms"),
+    [
+        (lambda x, y: op("exp", x), False),
+        (lambda x, y: op("mul", x, y), False),
+        (lambda x, y: op("add", op("exp", x), y), False),
+        (lambda x, y: op("mul", op("exp", x), y), True),
+        (lambda x, y: op("div", x, y), True),
+    ],
+    ids=["exp(x)", "x * y", "exp(x) + y", "exp(x) * y", "x / y"],
+)
+def test_only_quotients_and_what_multiplies_exponentials_have_two_forms(compute, has_forms: bool):
+    code = elementwise([dtypes.f32] * 2, compute, 100, dtypes.f32)
+    declarations = {
+        waits: render(code, replace(machine(), waits_for_denormals=waits)).declarations for waits in (True, False)
+    }
+    assert (TWO_FORMS in declarations[True]) == has_forms
+    assert TWO_FORMS not in declarations[False]
