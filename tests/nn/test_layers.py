@@ -241,6 +241,18 @@ def test_many_rows_of_a_half_type_are_aggregated_in_f32(rows: int, dtype: str):
     np.testing.assert_allclose(np.asarray(total, float), [[rows / 2], [0]], rtol=4e-3)
 
 
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_the_mean_of_many_losses_of_a_half_type_counts_them_in_f32(dtype: str):
+    logits = rnp.asarray(numbers(70_001, 3), dtype)
+    labels = np.arange(70_001) % 3
+
+    loss = nn.cross_entropy(logits, labels)
+
+    assert loss.dtype == logits.dtype
+    expected = float(nn.cross_entropy(logits.astype("f32"), labels))
+    np.testing.assert_allclose(float(loss), expected, rtol=1e-2)
+
+
 def by_all_alignments(log_probs: np.ndarray, target: list[int]) -> float:
     """The loss of one sequence, from all paths that spell the target once repeats are joined."""
     length, classes = log_probs.shape

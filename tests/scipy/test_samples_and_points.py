@@ -32,6 +32,14 @@ def test_nan_counts_among_the_most_frequent_numbers(x: list):
     near(list(expected), list(stats.mode(array(np.array(x)))), relative=0, why="a number of the sample")
 
 
+@pytest.mark.filterwarnings("ignore:After omitting NaNs")
+@pytest.mark.parametrize("x", [[1, NAN, NAN], [NAN, NAN], [NAN, 2, 2, 1], [[NAN, NAN], [NAN, 3]]], ids=str)
+def test_nan_that_is_left_out_does_not_count(x: list):
+    expected = scipy.stats.mode(np.array(x), nan_policy="omit")
+
+    near(list(expected), list(stats.mode(array(np.array(x)), nan_policy="omit")), relative=0, why="of the sample")
+
+
 @pytest.mark.parametrize(("shape", "axis"), [((0, 3), 0), ((0,), 0), ((2, 0), None), ((2, 0), 1)])
 def test_the_mode_of_no_numbers_is_nan(shape: tuple[int, ...], axis: int | None):
     with pytest.warns(RuntimeWarning):

@@ -475,10 +475,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
 def _counts(rows: Array, nan_policy: str) -> Array:
     """How often each number occurs in its row, which is sorted."""
     counts = _ranks(rows, "max") - _ranks(rows, "min") + 1
-    if nan_policy == "omit" or not rnp.issubdtype(rows.dtype, rnp.inexact):
+    if not rnp.issubdtype(rows.dtype, rnp.inexact):
         return counts
     missing = rnp.isnan(rows)
-    return rnp.where(missing, rnp.sum(missing, -1, keepdims=True), counts)
+    count = 0 if nan_policy == "omit" else rnp.sum(missing, -1, keepdims=True)
+    return rnp.where(missing, count, counts)
 
 
 # --- correlation ------------------------------------------------------------------------------
