@@ -32,4 +32,8 @@ def embedding(ids: ArrayLike, table: ArrayLike, padding_idx: int | None = None) 
     if not isinstance(padding_idx, int) or not -count <= padding_idx < count:
         raise ArgumentError(f"embedding: cannot use {padding_idx=} (a row of {table.type} required)")
     row = padding_idx % count
-    return rnp.where((ids == row)[..., None], ops.stop_gradient(rows), rows)
+    ids = ids.astype("i32") if ids.dtype.itemsize < 4 else ids
+    is_padding = ids == row
+    if rnp.issubdtype(ids.dtype, rnp.signedinteger):
+        is_padding = is_padding | (ids == row - count)  # counted from the end
+    return rnp.where(is_padding[..., None], ops.stop_gradient(rows), rows)

@@ -14,6 +14,7 @@ from rune import ops
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
+from rune.ops.family import wide
 from rune.typing import ArrayLike
 
 Combine = Literal["sum", "mean", "max"]
@@ -38,8 +39,10 @@ def aggregate(values: ArrayLike, segments: ArrayLike, count: Size, combine: Comb
     sizes = rnp.reshape(rows, (count, *(1,) * (values.ndim - 1)))
     if combine == "max":
         return rnp.where(sizes > 0, ops.segment_max(values, segments, count), 0)
-    total = ops.segment_sum(values, segments, count)
-    return total if combine == "sum" else total / rnp.maximum(sizes, 1).astype(total.dtype)
+    # A sum of half types would stop growing, and a count of many rows be infinite.
+    total = ops.segment_sum(values.astype(wide(values.dtype)), segments, count)
+    combined = total if combine == "sum" else total / rnp.maximum(sizes, 1).astype(total.dtype)
+    return combined if total.dtype == values.dtype else combined.astype(values.dtype)
 
 
 def message_passing(

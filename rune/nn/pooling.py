@@ -19,6 +19,7 @@ from rune.nn.support import real
 from rune.ops.conventions import distinct
 from rune.ops.window_reductions import Slide, fields_of
 from rune.random.streams import take_key
+from rune.scipy.special.arguments import rounded, widened
 from rune.typing import ArrayLike
 
 
@@ -123,16 +124,19 @@ def avg_pool(
     >>> nn.avg_pool(rnp.arange(6.0)[None, None], 2)
     Array([[[0.5, 2.5, 4.5]]], f32[1,1,3], cpu:0)
     """
-    x = real(x)
+    x, dtype = widened(real(x))
     sizes = _window("avg_pool", x, window)
     slide, beyond = _slide("avg_pool", x, sizes, stride, padding, 1, ceil_mode)
     total = ops.reduce_window(x, combine="add", **fields_of(slide))
-    if divisor is not None:
-        return total / divisor
     pads = [p for pair in slide.padding for p in pair]
-    if not any(beyond) and (count_include_pad or not any(pads)):
-        return total / math.prod(sizes)
-    return total / _counts(x, slide, beyond, count_include_pad)
+    counts: Array | float
+    if divisor is not None:
+        counts = divisor
+    elif not any(beyond) and (count_include_pad or not any(pads)):
+        counts = math.prod(sizes)
+    else:
+        counts = _counts(x, slide, beyond, count_include_pad)
+    return rounded(total / counts, dtype)
 
 
 def _counts(x: Any, slide: Slide, beyond: tuple[Size, ...], include_pad: bool) -> Array:

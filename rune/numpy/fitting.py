@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
+from rune import ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
@@ -16,7 +17,7 @@ from rune.numpy.transcendental import sqrt
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
-from rune.ops.family import size_value
+from rune.ops.family import size_value, wide
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike
 
@@ -105,6 +106,8 @@ def polyfit(
     order = static_int("polyfit", "a degree", deg) + 1
     x, y = c.same_dtype("polyfit", *(inexact("polyfit", value("polyfit", v)) for v in (x, y)))
     _check_points(x, y, order)
+    x_dtype = type_of(x).dtype
+    x, y = (ops.cast(v, wide(x_dtype)) for v in (x, y))  # squares of powers would overflow in half types
     matrix, right = vander(x, order), y
     if w is not None:
         w = c.astype(value("polyfit", w), type_of(x).dtype)
@@ -114,10 +117,10 @@ def polyfit(
     dtype = real_dtype(type_of(x).dtype)
     cutoff = size_value(type_of(x).shape[0], dtype) * finfo(dtype).eps if rcond is None else rcond
     solution, residuals, matrix_rank, values = lstsq(matrix, right, cutoff)
-    p = (solution.T / scale).T
+    p = ops.cast((solution.T / scale).T, x_dtype)
     if full:
         return p, residuals, matrix_rank, values, cutoff
-    return (p, _covariance(matrix, scale, residuals, x, order, cov)) if cov else p
+    return (p, ops.cast(_covariance(matrix, scale, residuals, x, order, cov), x_dtype)) if cov else p
 
 
 def _check_points(x: ArrayLike, y: ArrayLike, order: int) -> None:

@@ -157,8 +157,8 @@ def _on_the_line(x: Array, xp: Array, fp: Any, below: ArrayLike | str | None, ab
         after = searchsorted(xp, x, side="right").clip(1, size - 1)
         x0, x1, y0, y1 = xp[after - 1], xp[after], fp[after - 1], fp[after]
         is_step = x1 == x0
-        slope = (y1 - y0) / where(is_step, 1, x1 - x0)
-        y = where(is_step, y0, y0 + slope * (x - x0))
+        share = (x - x0) / where(is_step, 1, x1 - x0)  # the slope may overflow
+        y = where(is_step, y0, y0 + share * (y1 - y0))
     for side, end, outside in ((below, 0, x < xp[0]), (above, -1, x > xp[-1])):
         if not isinstance(side, str):
             y = where(outside, fp[end] if side is None else side, y)

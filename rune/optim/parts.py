@@ -146,7 +146,8 @@ def scale_by_rms(
     def update(grads: Tree, state: State, params: Tree = None) -> tuple[Tree, State]:
         mu = running_mean(name, decay, state.mu, grads) if centered else None
         nu = running_squares(name, decay, state.nu, grads)
-        variance = tree.map(lambda v, m: v - square_of(m), nu, mu) if centered else nu
+        # Rounding may take the difference below 0, of gradients that hardly change.
+        variance = tree.map(lambda v, m: rnp.maximum(v - square_of(m), 0), nu, mu) if centered else nu
         return tree.map(over_root, grads, variance), State(mu=mu, nu=nu)
 
     return GradientTransformation(

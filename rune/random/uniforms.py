@@ -117,18 +117,18 @@ def randint(
     kind = integral("randint", dtype)
     joint_shape("randint", shape, minval, maxval)
     wide = dtypes.i32 if kind.itemsize < 4 else kind
-    low, high = (_bound(v, shape) for v in (minval, maxval))
+    low, high = (_bound(v, shape, wide) for v in (minval, maxval))
     if wide != kind:
         least, most = int_bounds(kind)
         low, high = _clipped(low, least, most), _clipped(high, least, most + 1)
     return ops.cast(_in_range(key, shape, low, high, wide), kind)
 
 
-def _bound(value: ArrayLike, shape: Shape) -> Array:
+def _bound(value: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
     """A bound as integers of the shape, or of rank 0; a fraction is cut off."""
     bound = value_of("randint", value)
     if type_of(bound).dtype not in dtypes.INTEGER:
-        bound = ops.convert(bound, dtype=dtypes.i32)
+        bound = ops.convert(bound, dtype=dtype)
     return broadcast_to("randint", bound, shape) if type_of(bound).shape else bound
 
 

@@ -4,6 +4,8 @@ fractional pooling by key, recurrent layers whose compiled code does not grow wi
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -204,6 +206,89 @@ def test_the_row_of_the_padding_gets_no_gradient():
     gradient = rune.grad(lambda t: rnp.sum(nn.embedding(ids, t, padding_idx=2)))(table)
 
     assert np.asarray(gradient)[:, 0].tolist() == [0, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i32", "i64", "u8"])
+@pytest.mark.parametrize("padding", [2, -3])
+def test_the_row_of_the_padding_may_be_counted_from_the_end(padding: int, dtype: str):
+    ids = rnp.asarray([1, 2, 4] if dtype == "u8" else [1, -3, 4], dtype)
+
+    gradient = rune.grad(lambda t: rnp.sum(nn.embedding(ids, t, padding)))(numbers(5, 2))
+
+    assert np.asarray(gradient)[:, 0].tolist() == [0, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("padding", [0, 30])
+def test_a_mean_of_a_half_type_does_not_overflow_where_its_sum_does(dtype: str, padding: int):
+    x = rnp.full((1, 1, 101, 100), 100.0, dtype)
+
+    mean = nn.avg_pool(x, (101, 100), padding=padding, count_include_pad=False)
+
+    assert mean.dtype == x.dtype
+    assert set(np.asarray(mean, np.float64).ravel().tolist()) == {100.0}
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("rows", [300, 4099, 70_001])
+def test_many_rows_of_a_half_type_are_aggregated_in_f32(rows: int, dtype: str):
+    values, nodes = rnp.full((rows, 1), 0.5, dtype), np.zeros(rows, np.int32)
+
+    mean, total = (nn.aggregate(values, nodes, 2, combine) for combine in ("mean", "sum"))
+
+    assert mean.dtype == total.dtype == values.dtype
+    np.testing.assert_array_equal(np.asarray(mean, float), [[0.5], [0]])
+    np.testing.assert_allclose(np.asarray(total, float), [[rows / 2], [0]], rtol=4e-3)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_the_mean_of_many_losses_of_a_half_type_counts_them_in_f32(dtype: str):
+    logits = rnp.asarray(numbers(70_001, 3), dtype)
+    labels = np.arange(70_001) % 3
+
+    loss = nn.cross_entropy(logits, labels)
+
+    assert loss.dtype == logits.dtype
+    expected = float(nn.cross_entropy(logits.astype("f32"), labels))
+    np.testing.assert_allclose(float(loss), expected, rtol=1e-2)
+
+
+def by_all_alignments(log_probs: np.ndarray, target: list[int]) -> float:
+    """The loss of one sequence, from all paths that spell the target once repeats are joined."""
+    length, classes = log_probs.shape
+    total = 0.0
+    for path in itertools.product(range(classes), repeat=length):
+        joined = [c for c, _ in itertools.groupby(path) if c != 0]
+        if joined == target:
+            total += math.exp(sum(log_probs[t, c] for t, c in enumerate(path)))
+    return -math.log(total) if total else math.inf
+
+
+@pytest.mark.parametrize("padding", [0, -1, 99, -100])
+@pytest.mark.parametrize("width", [0, 1, 2])
+def test_sequences_of_every_length_have_the_loss_of_all_their_alignments(width: int, padding: int):
+    lengths, sizes = np.array([0, 0, 1, 3, 5, 2]), np.minimum([0, 1, 0, 2, 2, 2], width)
+    x = np.log(np.random.default_rng(2).dirichlet(np.ones(3), (5, 6))).astype(np.float32)
+    targets = np.array([[1, 2], [1, 1], [2, 2], [1, 1], [2, 1], [1, 1]])[:, :width]
+    targets = np.where(np.arange(width) < sizes[:, None], targets, padding).astype(np.int32)
+    expected = [by_all_alignments(x[:n, i], targets[i, :s].tolist()) for i, (n, s) in enumerate(zip(lengths, sizes))]
+
+    def loss(x: Any) -> Any:
+        return nn.ctc_loss(x, targets, lengths, sizes, reduction="none", zero_infinity=True)
+
+    same(expected, nn.ctc_loss(x, targets, lengths, sizes, reduction="none"))
+    gradient = np.asarray(rune.jit(rune.grad(lambda x: rnp.sum(loss(x))))(x))
+    assert np.isfinite(gradient).all()
+
+
+def test_an_outcome_of_probability_zero_adds_nothing_whatever_its_target_is_given_as():
+    x, probs = np.log(np.array([0.5, 0.25, 0.25], np.float32)), np.array([0.0, 0.5, 0.5], np.float32)
+    with np.errstate(divide="ignore"):
+        logs = np.log(probs)
+
+    same(nn.kl_div(x, probs, "none"), nn.kl_div(x, logs, "none", log_target=True))
+    gradient = rune.grad(lambda t: nn.kl_div(x, t, "sum", log_target=True))(logs)
+    assert np.isfinite(np.asarray(gradient)).all()
 
 
 @pytest.mark.parametrize(

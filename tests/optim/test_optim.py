@@ -252,3 +252,16 @@ def test_a_schedule_is_its_formula_eager_and_traced(name: str):
 def test_a_schedule_of_no_steps_is_refused():
     with pytest.raises(ValueError, match="decay_steps=0 "):
         optim.cosine_decay_schedule(1.0, 0)
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.7, 0.9])
+def test_centred_squares_of_gradients_that_stay_the_same_are_not_negative(decay: float):
+    grads = rnp.asarray(np.random.default_rng(0).lognormal(0, 3, 4000).astype(np.float32))
+    optimizer = optim.rmsprop(0.1, decay=decay, centered=True)
+    step = rune.jit(lambda state: optimizer.update(grads, state, grads))
+    updates, state = grads, optimizer.init(grads)
+
+    for _ in range(140):
+        updates, state = step(state)
+
+    assert np.isfinite(np.asarray(updates)).all()

@@ -414,3 +414,12 @@ def test_one_number_takes_the_axes_of_its_bounds_if_they_are_all_1(shape):
     np.testing.assert_array_equal(np.asarray(sample).ravel(), np.asarray(random.uniform(key, (), np.float32, 2.0, 5.0)))
     with pytest.raises(ShapeError, match="broadcast"):
         random.uniform(key, (), np.float32, np.zeros(3), 1.0)
+
+
+@pytest.mark.parametrize(("bound", "dtype"), [(1e12, "int64"), (4e9, "uint32"), (1000.9, "int32"), (100.5, "int8")])
+def test_integers_have_the_bounds_that_floats_name(bound: float, dtype: str):
+    limits = [np.float64(v) for v in (-3.7, bound)]
+    expected = random.randint(random.key(3), (9,), -3, int(bound), dtype)
+
+    with rune.enable_x64():  # where NumPy's floats have 64 bits
+        same(expected, random.randint(random.key(3), (9,), *limits, dtype))

@@ -293,3 +293,13 @@ def test_a_coordinate_half_a_step_before_the_first_element_is_outside():
     actual = ndimage.map_coordinates(rnp.arange(10.0, 17.0), [rnp.asarray(at)], 0, "constant", -9.0)
 
     np.testing.assert_array_equal(actual, [-9.0, 10.0, 16.0, -9.0])
+
+
+def test_a_coordinate_beyond_the_largest_integer_is_at_the_nearest_end():
+    x, at = np.arange(1.0, 6.0), np.array([2.0**31 - 0.5, 2.0**31 + 0.5, 3e9 + 0.5, -3e9 - 0.5])
+    expected = scipy.ndimage.map_coordinates(x, [at], order=1, mode="nearest")
+
+    with rune.enable_x64():
+        np.testing.assert_array_equal(
+            ndimage.map_coordinates(rnp.asarray(x), [rnp.asarray(at)], 1, "nearest"), expected
+        )

@@ -172,6 +172,31 @@ def test_a_bracket_without_a_change_of_sign_gives_nan():
     assert np.isnan(optimize.brentq(lambda x: x * x + 1.0, array(0.0), array(1.0)))
 
 
+@pytest.mark.parametrize("name", ["brentq", "bisect"])
+@pytest.mark.parametrize("width", [2.0, 0.1])
+def test_a_function_that_is_nan_at_an_end_or_on_the_way_has_no_root(name: str, width: float):
+    f = lambda x: rnp.where(abs(x - 0.5) < width, np.nan, x - 0.4)  # noqa: E731
+
+    root, report = getattr(optimize, name)(f, array(0.0), array(1.0), full_output=True)
+
+    assert np.isnan(root)
+    assert not report.converged
+
+
+@pytest.mark.parametrize("name", ["brentq", "bisect"])
+def test_a_root_at_an_end_is_found_beside_an_infinity(name: str):
+    assert getattr(optimize, name)(lambda x: x / (1.0 - x), array(0.0), array(1.0)) == 0.0
+    assert getattr(optimize, name)(lambda x: (1.0 - x) / x, array(0.0), array(1.0)) == 1.0
+
+
+def test_halving_reports_too_few_steps():
+    _, few = optimize.bisect(lambda x: x - 0.3, array(0.0), array(1.0), maxiter=3, full_output=True)
+    _, enough = optimize.bisect(lambda x: x - 0.3, array(0.0), array(1.0), full_output=True)
+
+    assert not few.converged
+    assert enough.converged
+
+
 def test_newton_with_a_second_derivative_is_halleys_method():
     root, report = optimize.newton(
         lambda x: x**3 - 2.0, array(1.0), fprime=lambda x: 3.0 * x**2, fprime2=lambda x: 6.0 * x, full_output=True

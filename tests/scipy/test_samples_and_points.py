@@ -11,12 +11,14 @@ import pytest
 import scipy.integrate
 import scipy.interpolate
 import scipy.signal
+import scipy.spatial.distance
 import scipy.stats
 
 import rune
 import rune.nn
 import rune.numpy as rnp
-from rune.scipy import cluster, integrate, interpolate, signal, special, stats
+from rune.errors import ArgumentError
+from rune.scipy import cluster, integrate, interpolate, signal, spatial, special, stats
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -28,6 +30,14 @@ def test_nan_counts_among_the_most_frequent_numbers(x: list):
     expected = scipy.stats.mode(np.array(x))
 
     near(list(expected), list(stats.mode(array(np.array(x)))), relative=0, why="a number of the sample")
+
+
+@pytest.mark.filterwarnings("ignore:After omitting NaNs")
+@pytest.mark.parametrize("x", [[1, NAN, NAN], [NAN, NAN], [NAN, 2, 2, 1], [[NAN, NAN], [NAN, 3]]], ids=str)
+def test_nan_that_is_left_out_does_not_count(x: list):
+    expected = scipy.stats.mode(np.array(x), nan_policy="omit")
+
+    near(list(expected), list(stats.mode(array(np.array(x)), nan_policy="omit")), relative=0, why="of the sample")
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((0, 3), 0), ((0,), 0), ((2, 0), None), ((2, 0), 1)])
@@ -108,3 +118,64 @@ def test_simpsons_rule_takes_steps_of_no_length(x: list[float]):
         relative=1e-12,
         why="f64",
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("number", [0.1, 123.456, 0.0])
+@pytest.mark.parametrize("size", [1, 3, 7, 130, 4099])
+def test_scores_of_equal_numbers_whose_mean_may_be_rounded_are_nan(size: int, number: float, dtype: type):
+    x = array(np.full(size, number, dtype))
+    scores = [stats.skew(x), stats.kurtosis(x), stats.zscore(x), rune.jit(stats.skew)(x)]
+
+    assert all(np.isnan(score).all() for score in scores), scores
+    assert stats.sem(x) == 0 or size == 1
+
+
+def test_scores_do_not_depend_on_where_the_numbers_lie():
+    x = np.random.default_rng(5).integers(-20, 20, 65).astype(np.float32)
+    far = array(x + np.float32(2.0**22))
+
+    near(scipy.stats.skew(x.astype(float)), stats.skew(far), relative=1e-5, why="f32, exact differences")
+    near(scipy.stats.zscore(x.astype(float)), stats.zscore(far), relative=1e-5, why="f32, exact differences")
+
+
+def test_a_harmonic_mean_of_negative_numbers_is_nan():
+    x = np.array([[1.0, -2.0, 3.0], [1.0, 2.0, 0.0]])
+    with pytest.warns(RuntimeWarning, match="non-negative"):
+        expected = scipy.stats.hmean(x, axis=1)
+
+    near(expected, stats.hmean(array(x), 1), relative=1e-12, why="f64")
+
+
+METRICS = ["euclidean", "cityblock", "chebyshev", "cosine", "correlation", "canberra", "braycurtis", "hamming"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_distances_of_half_types_are_rounded_once(metric: str):
+    x = np.array([[300.0, 1, 2], [0, 2, 1], [-500, 3, 250]], np.float16)
+    expected = scipy.spatial.distance.cdist(x.astype(float), x.astype(float), metric)  # type: ignore[call-overload]
+
+    actual = spatial.distance.cdist(array(x), array(x), metric)
+
+    near(expected, actual.astype("f64"), relative=1e-3, absolute=1e-3, why="f16")
+
+
+def test_a_minkowski_distance_of_infinite_order_is_the_largest_difference():
+    x = np.random.default_rng(1).normal(size=(3, 4))
+    expected = scipy.spatial.distance.pdist(x, "minkowski", p=np.inf)
+
+    near(expected, spatial.distance.pdist(array(x), "minkowski", p=np.inf), relative=0, why="a difference")
+
+
+@pytest.mark.parametrize("p", [0.0, -1.0, NAN])
+def test_a_minkowski_distance_has_a_positive_order(p: float):
+    with pytest.raises(ArgumentError, match="pdist: cannot take the power"):
+        spatial.distance.pdist(array(np.ones((2, 2))), "minkowski", p=p)
+
+
+def test_the_nearest_code_in_a_half_type_may_be_far():
+    codes = array(np.array([[400.0], [300.0]], np.float16))
+
+    nearest, distance = cluster.vq.vq(array(np.array([[0.0]], np.float16)), codes)
+
+    assert (nearest.tolist(), distance.tolist()) == ([1], [300.0])

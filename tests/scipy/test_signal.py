@@ -140,3 +140,18 @@ def test_a_bad_sample_leaves_a_filter_of_finite_response_with_its_last_tap(taps,
     y = way(signal.lfilter)(rnp.asarray(b), rnp.asarray(a), rnp.asarray(x))
 
     near(scipy.signal.lfilter(b, a, x), y, relative=1e-6, why=ROUNDED)
+
+
+@pytest.mark.parametrize(("size", "order"), [(5, 2), (51, 5), (101, 10), (130, 9), (201, 12), (51, 20), (3, 0), (1, 0)])
+@pytest.mark.parametrize("deriv", [0, 1])
+def test_a_smoothing_filter_keeps_the_polynomials_of_its_order(size: int, order: int, deriv: int):
+    middle = (size - 1) / 2
+    scale = max(middle, 1.0)
+    places = (np.arange(size) - middle) / scale
+    with rune.enable_x64():
+        weights = np.asarray(signal.savgol_coeffs(size, order, deriv, use="dot"))
+
+    for degree in range(order + 1):
+        polynomial = np.polynomial.Legendre.basis(degree)
+        expected = polynomial.deriv(deriv)(0.0) / scale**deriv if deriv else polynomial(0.0)
+        near(expected, weights @ polynomial(places), relative=1e-9, absolute=1e-12, why="f64")

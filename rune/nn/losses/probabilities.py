@@ -96,11 +96,10 @@ def kl_div(
     Array(2., f32[], cpu:0)
     """
     x, t = real(log_probs), real(targets)
-    if log_target:
-        losses = rnp.exp(t) * (t - x)
-    else:
-        known = t > 0
-        losses = rnp.where(known, t * (rnp.log(rnp.where(known, t, 1)) - x), 0 * t)
+    probs = rnp.exp(t) if log_target else t
+    is_possible = probs > 0
+    logs = rnp.where(is_possible, t, 0) if log_target else rnp.log(rnp.where(is_possible, t, 1))
+    losses = rnp.where(is_possible, probs * (logs - x), 0 * probs)
     if reduction == "batchmean":
         if losses.ndim == 0:
             raise ShapeError("kl_div: cannot divide by the size of a batch ('batchmean' of rank 0)")

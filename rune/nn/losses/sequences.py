@@ -42,21 +42,23 @@ def ctc_loss(
     if x.ndim != 3 or targets.ndim != 2 or targets.shape[0] != x.shape[1]:
         raise ShapeError(f"ctc_loss: cannot align {targets.type} with {x.type} ([T, N, C] and int[N, S])")
     n, s = targets.shape
+    # What stands behind a target need not be a class, and is not read.
+    targets = rnp.where(rnp.arange(s) < sizes[:, None], targets, blank)
     labels = rnp.full((n, 2 * s + 1), blank, targets.dtype).at[:, 1::2].set(targets)
     # A place may be reached from two before it if that is another label.
-    skips = rnp.concatenate([rnp.zeros((n, 2), bool), labels[:, 2:] != labels[:, :-2]], 1) & (labels != blank)
+    skips = (labels != _later(labels, 2, blank)) & (labels != blank)
     least = rnp.asarray(-rnp.inf, x.dtype)
     label_scores = rnp.take_along_axis(x, rnp.broadcast_to(labels, (x.shape[0], n, 2 * s + 1)), 2)
-    first = rnp.where(rnp.arange(2 * s + 1) < 2, label_scores[0], least)
+    # Before the first step, as after a blank.
+    start = rnp.broadcast_to(rnp.where(rnp.arange(2 * s + 1) == 0, 0, least), (n, 2 * s + 1))
 
     def step(alpha: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
         emission, t = row
-        one = rnp.concatenate([rnp.full((n, 1), least), alpha[:, :-1]], 1)
-        two = rnp.concatenate([rnp.full((n, 2), least), alpha[:, :-2]], 1)
-        after = _log_add(_log_add(alpha, one), rnp.where(skips, two, least)) + emission
+        skipped = rnp.where(skips, _later(alpha, 2, least), least)
+        after = _log_add(_log_add(alpha, _later(alpha, 1, least)), skipped) + emission
         return rnp.where((t < lengths)[:, None], after, alpha), None
 
-    alpha, _ = control.scan(step, first, (label_scores[1:], rnp.arange(1, x.shape[0])))
+    alpha, _ = control.scan(step, start, (label_scores, rnp.arange(x.shape[0])))
     end = rnp.take_along_axis(alpha, (2 * sizes)[:, None], 1)[:, 0]
     before = rnp.take_along_axis(alpha, rnp.maximum(2 * sizes - 1, 0)[:, None], 1)[:, 0]
     losses = -_log_add(end, rnp.where(sizes > 0, before, least))
@@ -65,6 +67,11 @@ def ctc_loss(
     if reduction == "mean":
         return rnp.mean(losses / rnp.maximum(sizes, 1).astype(x.dtype))
     return reduced("ctc_loss", losses, reduction)
+
+
+def _later(rows: Array, by: int, fill: ArrayLike) -> Array:
+    """The elements of rows moved to later places, and numbers in the first ones."""
+    return rnp.pad(rows, ((0, 0), (by, 0)), constant_values=fill)[:, : rows.shape[1]]
 
 
 def _log_add(a: Array, b: Array) -> Array:

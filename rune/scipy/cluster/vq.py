@@ -10,7 +10,7 @@ from rune.array import Array
 from rune.errors import ShapeError
 from rune.listing import names as _names
 from rune.ops import conventions as c
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import reals, rounded, widened
 from rune.typing import ArrayLike
 
 __all__ = ["vq", "whiten"]
@@ -36,10 +36,11 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
         raise ShapeError(f"vq: cannot compare observations {points.shape} with codes {codes.shape}")
     if codes.shape[0] == 0:
         raise ShapeError(f"vq: cannot find the nearest of no codes (codes of shape {codes.shape})")
+    (points, dtype), (codes, _) = widened(points), widened(codes)
     square = rnp.sum(rnp.square(points[:, None, :] - codes[None, :, :]), -1)
     nearest = rnp.argmin(square, axis=1)
     least = rnp.take_along_axis(square, nearest[:, None], 1)[:, 0]
-    return nearest.astype(rnp.int32), rnp.sqrt(least)
+    return nearest.astype(rnp.int32), rounded(rnp.sqrt(least), dtype)
 
 
 def whiten(obs: ArrayLike, check_finite: bool = True) -> Array:

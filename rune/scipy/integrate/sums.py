@@ -13,7 +13,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.number_tables import numbers
 from rune.ops import conventions as c
-from rune.scipy.special.arguments import points_of, reals
+from rune.scipy.special.arguments import points_of, reals, rounded, widened
 from rune.typing import ArrayLike
 
 
@@ -112,6 +112,12 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
     Array(2.6666667, f32[], cpu:0)
     """
     y, steps = _rows("simpson", y, None if x is None else reals("simpson", x)[0], dx, axis)
+    y, dtype = widened(y)
+    return rounded(_simpson(y, steps), rnp.result_type(dtype, steps))
+
+
+def _simpson(y: Array, steps: Array) -> Array:
+    """Simpson's rule; for an even number of values, the last step by the parabola before it."""
     count = y.shape[-1]
     if count % 2 == 1:
         return _parabolas(y, steps) if count > 1 else rnp.sum(0.0 * y, -1)

@@ -19,6 +19,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
+from rune.ops.family import wide
 from rune.records import dataclass
 from rune.scipy.special.arguments import concrete, reals
 from rune.typing import ArrayLike
@@ -169,8 +170,10 @@ def samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tup
 
 
 def rising_samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tuple[Array, Array]:
-    """Like `samples`. Errors: also those of require_rising."""
-    x, y = samples(name, x, y, axis, least)
+    """Like `samples`, half types in f32, where slopes of close points do not overflow. Errors: also
+    those of require_rising.
+    """
+    x, y = (rnp.astype(v, wide(v.dtype)) for v in samples(name, x, y, axis, least))
     require_rising(name, x)
     return x, y
 

@@ -18,6 +18,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
+from rune.ops.family import wide
 from rune.scipy.ndimage.borders import inside, number, per_axis, require_mode
 from rune.scipy.sequences import from_sequences
 from rune.scipy.special.arguments import reals
@@ -98,7 +99,7 @@ def _neighbours(at: Array, size: Size, order: int, mode: str) -> list[tuple[Arra
     shares = [rnp.ones_like(at)] if order == 0 else [1.0 - (at - low), at - low]
     neighbours = []
     for step, share in enumerate(shares):
-        place = low.astype(rnp.int32) + step
+        place = (low + step).astype(rnp.int32)  # not a sum of integers, which would wrap
         known: Array | bool = True
         if mode in ("constant", "grid-constant"):
             known = (place >= 0) & (place < size)
@@ -113,8 +114,8 @@ def _grid(shape: Shape, dtype: DTypeLike) -> list[Array]:
 
 
 def _kind(x: Array) -> DTypeLike:
-    """The dtype of coordinates: as precise as the numbers."""
-    return rnp.finfo(x.dtype).dtype if rnp.issubdtype(x.dtype, rnp.inexact) else rnp.float32
+    """The dtype of coordinates: as precise as the numbers, and f32 at least, for long axes."""
+    return wide(rnp.finfo(x.dtype).dtype) if rnp.issubdtype(x.dtype, rnp.inexact) else rnp.float32
 
 
 def affine_transform(

@@ -80,7 +80,7 @@ def _brent_step(s: _Bracket, xtol: float, rtol: float, f: Function) -> _Bracket:
         fa,
         step,
         before,
-        is_done,
+        is_done | rnp.isnan(fx),
         s.n + 1,
     )
 
@@ -122,14 +122,14 @@ def brentq(
     low, high = points_of("brentq", lambda x: f(x, *constants), a, b)
     relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
     f_low, f_high = f(low, *constants), f(high, *constants)
-    no = rnp.isnan(f_low * f_high)
+    no = rnp.isnan(f_low) | rnp.isnan(f_high)
     start = _Bracket(low, high, high, f_low, f_high, f_high, high - low, high - low, no, rnp.asarray(0))
     end = while_loop(
         lambda s: rnp.any(~s.is_done) & (s.n < maxiter),
         lambda s: _brent_step(s, xtol, relative, lambda x: f(x, *constants)),
         start,
     )
-    bad = (rnp.sign(f_low) * rnp.sign(f_high) > 0) | no
+    bad = (rnp.sign(f_low) * rnp.sign(f_high) > 0) | no | rnp.isnan(end.fa)
     best = rnp.where(rnp.abs(end.fb) < rnp.abs(end.fa), end.b, end.a)
     root = rnp.where(bad, rnp.nan, _implicit(f, best, args))
     if not full_output:
@@ -171,16 +171,17 @@ def bisect(
     def again(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, span, n = s
         half = 0.5 * span
-        moves = rnp.sign(f(x + half, *constants)) == sign
+        side = rnp.sign(f(x + half, *constants))
+        end = rnp.where(rnp.isnan(side), rnp.nan, rnp.where(side == sign, x + half, x))  # NaN is not wide
         is_open = is_wide(s)
-        return rnp.where(moves & is_open, x + half, x), rnp.where(is_open, half, span), n + 1
+        return rnp.where(is_open, end, x), rnp.where(is_open, half, span), n + 1
 
     start = low, high - low, rnp.asarray(0)
-    x, span, n = while_loop(lambda s: rnp.any(is_wide(s)) & (s[2] < maxiter), again, start)
+    x, span, n = end = while_loop(lambda s: rnp.any(is_wide(s)) & (s[2] < maxiter), again, start)
     best = rnp.where(last == 0, high, rnp.where(sign == 0, low, x + 0.5 * span))
-    bad = sign * last > 0
+    bad = (sign * last > 0) | rnp.isnan(sign + last) | rnp.isnan(x)
     root = rnp.where(bad, rnp.nan, _implicit(f, best, args))
-    return (root, RootResults(root, ~bad, n, f(root, *args))) if full_output else root
+    return (root, RootResults(root, ~(bad | is_wide(end)), n, f(root, *args))) if full_output else root
 
 
 def newton(

@@ -7,10 +7,10 @@ on the number of samples. A filter without recursion is a convolution.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import legendre
 
 from rune.array import Array, as_array
 from rune.control import scan
@@ -25,6 +25,7 @@ from rune.numpy.reductions import cumsum
 from rune.numpy.shapes import broadcast_to, moveaxis
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
+from rune.ops.family import wide
 from rune.ops.sliding import windows
 from rune.typing import ArrayLike
 
@@ -49,8 +50,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
     >>> signal.lfilter(rnp.array([1.0]), rnp.array([1.0, -0.5]), rnp.array([1.0, 0.0, 0.0]))
     Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
     """
-    operands = (inexact("lfilter", value("lfilter", v)) for v in (b, a, x))
-    above, below, signal = c.same_dtype("lfilter", *operands)
+    (above, below, signal), dtype = _widened("lfilter", b, a, x)
     is_finite_response = type_of(below).shape == (1,)
     above, below = _coefficients(above, below)
     if is_finite_response:
@@ -59,8 +59,15 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
     samples = moveaxis(signal, axis, 0)
     state = _initial_state("lfilter", samples, zi, type_of(above).shape[0] - 1, axis)
     (_, _, last), y = scan(_filter_step, (above, below, state), samples)
-    y = moveaxis(y, 0, axis)
-    return y if zi is None else (y, moveaxis(last, 0, axis))
+    y, last = (c.astype(moveaxis(v, 0, axis), dtype) for v in (y, last))
+    return y if zi is None else (y, last)
+
+
+def _widened(name: str, *xs: ArrayLike) -> tuple[list[Array], np.dtype]:
+    """Arrays of one dtype, half types in f32, which recursions need; and that dtype."""
+    arrays = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
+    dtype = type_of(arrays[0]).dtype
+    return [c.astype(x, wide(dtype)) for x in arrays], dtype
 
 
 def _coefficients(b: Array, a: Array) -> tuple[Array, Array]:
@@ -111,12 +118,12 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     >>> signal.lfilter_zi(rnp.array([1.0]), rnp.array([1.0, -0.5]))
     Array([1.], f32[1], cpu:0)
     """
-    operands = (inexact("lfilter_zi", value("lfilter_zi", v)) for v in (b, a))
-    b, a = _coefficients(*c.same_dtype("lfilter_zi", *operands))
+    (b, a), dtype = _widened("lfilter_zi", b, a)
+    b, a = _coefficients(b, a)
     # y = sum(b)/sum(a) in the steady state; state[k] = sum over j > k of b[j] - a[j] y.
     y = b.sum() / a.sum()
     terms = (b - a * y)[1:]
-    return cumsum(terms[::-1])[::-1]
+    return c.astype(cumsum(terms[::-1])[::-1], dtype)
 
 
 def filtfilt(
@@ -137,9 +144,9 @@ def filtfilt(
     >>> signal.filtfilt(rnp.array([0.5]), rnp.array([1.0, -0.5]), rnp.ones(9)).round(3)[:2]
     Array([1., 1.], f32[2], cpu:0)
     """
-    x = inexact("filtfilt", value("filtfilt", x))
+    (b, a, x), dtype = _widened("filtfilt", b, a, x)
     x = moveaxis(x, axis, -1)
-    taps = [type_of(value("filtfilt", v)) for v in (b, a)]
+    taps = [type_of(v) for v in (b, a)]
     if any(t.ndim != 1 for t in taps):
         raise ShapeError(f"filtfilt: cannot filter by {taps[0]} and {taps[1]} (vectors required)")
     sizes = (t.shape[0] for t in taps)
@@ -152,7 +159,7 @@ def filtfilt(
     backward, _ = lfilter(b, a, forward, zi=state * forward[..., :1])
     result = backward[..., ::-1]
     result = result[..., around : around + type_of(x).shape[-1]]
-    return moveaxis(result, -1, axis)
+    return c.astype(moveaxis(result, -1, axis), dtype)
 
 
 def _extended(x: Array, around: int, padtype: str | None) -> Array:
@@ -193,8 +200,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     >>> signal.sosfilt(sos, rnp.array([1.0, 0.0, 0.0]))
     Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
     """
-    operands = (inexact("sosfilt", value("sosfilt", v)) for v in (sos, x))
-    rows, series = c.same_dtype("sosfilt", *operands)
+    (rows, series), dtype = _widened("sosfilt", sos, x)
     if rank(rows) != 2 or type_of(rows).shape[1] != 6:
         raise ShapeError(f"sosfilt: cannot filter by {type_of(rows)} (shape [S, 6] required)")
     axis = c.normalised_axis("sosfilt", axis, type_of(series))
@@ -205,8 +211,8 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
         initial = moveaxis(c.astype(value("sosfilt", zi), type_of(series).dtype), axis + 1, 1)
         states = broadcast_to(initial, type_of(states).shape)
     y, last = scan(_section, samples, (rows, states))
-    y = moveaxis(y, 0, axis)
-    return y if zi is None else (y, moveaxis(last, 1, axis + 1))
+    y, last = c.astype(moveaxis(y, 0, axis), dtype), c.astype(moveaxis(last, 1, axis + 1), dtype)
+    return y if zi is None else (y, last)
 
 
 def _section(samples: Array, section: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -248,13 +254,13 @@ def _fitted(size: int, order: int, deriv: int, delta: float, at: np.ndarray) -> 
     """The weights of a window's samples for each position in `at`, in f64."""
     if not 0 <= order < size:
         raise ArgumentError(f"savgol_filter: cannot fit order {order} to {size} samples (order below the length)")
+    # In Legendre's polynomials: powers of the places are nearly dependent, and for 100 places those
+    # above the eighth would be cut off as noise.
     middle = (size - 1) / 2
-    powers = np.arange(order + 1)
-    fit = np.linalg.pinv((np.arange(size)[:, None] - middle) ** powers)  # [order + 1, size]
-    factors = np.array([math.perm(int(p), deriv) for p in powers], float)
-    exponents = np.maximum(powers - deriv, 0)
-    basis = (at[:, None] - middle) ** exponents * factors / delta**deriv
-    return basis @ fit
+    scale = max(middle, 1.0)
+    fit = np.linalg.pinv(legendre.legvander((np.arange(size) - middle) / scale, order))  # [order + 1, size]
+    slopes = legendre.legder(np.eye(order + 1), deriv, scl=1 / scale)
+    return legendre.legval((at - middle) / scale, slopes).T @ fit / delta**deriv
 
 
 def savgol_filter(

@@ -10,7 +10,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
-from rune.scipy.special.arguments import reals
+from rune.scipy.special.arguments import reals, rounded, widened
 from rune.typing import ArrayLike
 
 __all__ = ["cdist", "pdist", "squareform"]
@@ -48,6 +48,10 @@ _METRICS: Mapping[str, Metric] = {
 
 
 def _metric(name: str, metric: str, p: float) -> Metric:
+    if metric == "minkowski" and not p > 0:
+        raise ArgumentError(f"{name}: cannot take the power {p} of distances (above 0 required)")
+    if metric == "minkowski" and p == float("inf"):
+        return _METRICS["chebyshev"]
     if metric == "minkowski":
         return lambda x, y: rnp.power(rnp.sum(rnp.power(rnp.abs(x - y), p), -1), 1.0 / p)
     if metric not in _METRICS:
@@ -55,6 +59,12 @@ def _metric(name: str, metric: str, p: float) -> Metric:
             f"{name}: cannot use metric={metric!r}", hint=", ".join([*map(repr, _METRICS), "'minkowski'"])
         )
     return _METRICS[metric]
+
+
+def _distances(name: str, x: Array, y: Array, metric: str, p: float) -> Array:
+    """The distances of vectors along the last axis; those of half types are computed in f32."""
+    (first, dtype), (second, _) = map(widened, reals(name, x, y))
+    return rounded(_metric(name, metric, p)(first, second), dtype)
 
 
 def cdist(XA: ArrayLike, XB: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
@@ -72,8 +82,7 @@ def cdist(XA: ArrayLike, XB: ArrayLike, metric: str = "euclidean", *, p: float =
     a, b = rnp.asarray(XA), rnp.asarray(XB)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
         raise ShapeError(f"cdist: cannot compare rows of {a.shape} with those of {b.shape}")
-    x, y = reals("cdist", a[:, None, :], b[None, :, :])
-    return _metric("cdist", metric, p)(x, y)
+    return _distances("cdist", a[:, None, :], b[None, :, :], metric, p)
 
 
 def pdist(X: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
@@ -93,7 +102,7 @@ def pdist(X: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
     if x.ndim != 2:
         raise ShapeError(f"pdist: cannot compare rows of {x.shape} (rank 2 required)")
     first, second = np.triu_indices(len(x), 1)
-    return _metric("pdist", metric, p)(x[first.astype(np.int32)], x[second.astype(np.int32)])
+    return _distances("pdist", x[first.astype(np.int32)], x[second.astype(np.int32)], metric, p)
 
 
 def squareform(X: ArrayLike) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import promoted
 from rune.scipy.sequences import Nested, from_sequences
 from rune.transforms.compile.jit import jit
+from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.eval_shape import eval_shape
 from rune.typing import ArrayLike, DTypeLike
 
 Function = TypeVar("Function", bound=Callable[..., Array])
+P = ParamSpec("P")
 Result = TypeVar("Result")
 Table = tuple[Sequence[float], Sequence[float]]
 LARGE = 1 << 13  # elements, at which an eager function takes 0.5 to 5 ms, and a compiled one a tenth of that
@@ -157,6 +159,20 @@ def _public(function: Callable[..., Result], name: str, prepared: Callable[..., 
         return jitted(*operands) if is_long else computed(*operands)
 
     return public
+
+
+def with_slopes(*rules: Callable[..., object] | None) -> Callable[[Callable[P, Result]], custom_jvp[P, Result]]:
+    """A decorator: a function whose derivative has a formula of its own in each argument.
+
+    rules: rule(tangent, result, *arguments) for each argument; None if the derivative is 0.
+    """
+
+    def decorated(function: Callable[P, Result]) -> custom_jvp[P, Result]:
+        differentiable = custom_jvp(function)
+        differentiable.defjvps(*rules)
+        return differentiable
+
+    return decorated
 
 
 def of_lists(public: Function) -> Function:

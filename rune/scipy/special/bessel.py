@@ -11,8 +11,7 @@ import math
 import rune.numpy as rnp
 from rune.array import Array
 from rune.scipy.special import tables_bessel as tables
-from rune.scipy.special.arguments import centred, elementwise, leading, polynomial, quotient
-from rune.transforms.custom.jvp import custom_jvp
+from rune.scipy.special.arguments import centred, elementwise, leading, polynomial, quotient, with_slopes
 
 _TERMS_OF_F32 = 15  # of the series at 8 that are not far below its rounding error
 _I0 = tuple(1.0 / math.factorial(k) ** 2 for k in range(34))
@@ -48,40 +47,14 @@ def _plain_i(x: Array, order: int) -> Array:
     return rnp.where(x < 0, -out, out) if order else out
 
 
-@custom_jvp
-def _i0e(x: Array) -> Array:
-    return _scaled_i(x, 0)
-
-
-@custom_jvp
-def _i1e(x: Array) -> Array:
-    return _scaled_i(x, 1)
-
-
-@custom_jvp
-def _i0(x: Array) -> Array:
-    return _plain_i(x, 0)
-
-
-@custom_jvp
-def _i1(x: Array) -> Array:
-    return _plain_i(x, 1)
-
-
 def odd_over(y: Array, x: Array) -> Array:
     """y / x for an odd function y of slope 1/2 at 0."""
     is_tiny = rnp.abs(x) < 2 * rnp.finfo(x.dtype).tiny  # y may have lost the last bits of x / 2
     return rnp.where(is_tiny, 0.5, y / rnp.where(is_tiny, 1.0, x))
 
 
-_i0e.defjvps(lambda t, y, x: t * (_i1e(x) - rnp.sign(x) * y))
-_i1e.defjvps(lambda t, y, x: t * (_i0e(x) - odd_over(y, x) - rnp.sign(x) * y))
-_i0.defjvps(lambda t, y, x: t * _i1(x))
-# Beyond overflow it is an infinity less another.
-_i1.defjvps(lambda t, y, x: t * rnp.where(rnp.isinf(y), rnp.abs(y), _i0(x) - odd_over(y, x)))
-
-
 @elementwise
+@with_slopes(lambda t, y, x: t * i1(x))
 def i0(x: Array) -> Array:
     """I0(x), the modified Bessel function of order 0.
 
@@ -93,10 +66,16 @@ def i0(x: Array) -> Array:
     >>> i0(1.0)
     Array(1.2660658, f32*[], cpu:0)
     """
-    return _i0(x)
+    return _plain_i(x, 0)
+
+
+def _i1_slope(t: Array, y: Array, x: Array) -> Array:
+    # Beyond overflow it is an infinity less another.
+    return t * rnp.where(rnp.isinf(y), rnp.abs(y), i0(x) - odd_over(y, x))
 
 
 @elementwise
+@with_slopes(_i1_slope)
 def i1(x: Array) -> Array:
     """I1(x), the modified Bessel function of order 1.
 
@@ -108,10 +87,11 @@ def i1(x: Array) -> Array:
     >>> i1(0.0)
     Array(0., f32*[], cpu:0)
     """
-    return _i1(x)
+    return _plain_i(x, 1)
 
 
 @elementwise
+@with_slopes(lambda t, y, x: t * (i1e(x) - rnp.sign(x) * y))
 def i0e(x: Array) -> Array:
     """exp(-|x|) I0(x), which does not overflow.
 
@@ -123,10 +103,15 @@ def i0e(x: Array) -> Array:
     >>> i0e(0.0)
     Array(1., f32*[], cpu:0)
     """
-    return _i0e(x)
+    return _scaled_i(x, 0)
+
+
+def _i1e_slope(t: Array, y: Array, x: Array) -> Array:
+    return t * (i0e(x) - odd_over(y, x) - rnp.sign(x) * y)
 
 
 @elementwise
+@with_slopes(_i1e_slope)
 def i1e(x: Array) -> Array:
     """exp(-|x|) I1(x), which does not overflow.
 
@@ -138,7 +123,7 @@ def i1e(x: Array) -> Array:
     >>> i1e(0.0)
     Array(0., f32*[], cpu:0)
     """
-    return _i1e(x)
+    return _scaled_i(x, 1)
 
 
 # --- modified, second kind --------------------------------------------------------------------
@@ -183,33 +168,8 @@ def _k(x: Array, order: int, is_scaled: bool) -> Array:
     return rnp.where(x < 0, rnp.nan, rnp.where(x == 0, rnp.inf, out))
 
 
-@custom_jvp
-def _k0(x: Array) -> Array:
-    return _k(x, 0, False)
-
-
-@custom_jvp
-def _k1(x: Array) -> Array:
-    return _k(x, 1, False)
-
-
-@custom_jvp
-def _k0e(x: Array) -> Array:
-    return _k(x, 0, True)
-
-
-@custom_jvp
-def _k1e(x: Array) -> Array:
-    return _k(x, 1, True)
-
-
-_k0.defjvps(lambda t, y, x: -t * _k1(x))
-_k1.defjvps(lambda t, y, x: -t * (_k0(x) + y / x))
-_k0e.defjvps(lambda t, y, x: t * (y - _k1e(x)))
-_k1e.defjvps(lambda t, y, x: t * (y - _k0e(x) - y / x))
-
-
 @elementwise
+@with_slopes(lambda t, y, x: -t * k1(x))
 def k0(x: Array) -> Array:
     """K0(x), the modified Bessel function of the second kind; infinite at 0, NaN below.
 
@@ -221,10 +181,15 @@ def k0(x: Array) -> Array:
     >>> k0(1.0)
     Array(0.4210244, f32*[], cpu:0)
     """
-    return _k0(x)
+    return _k(x, 0, False)
+
+
+def _k1_slope(t: Array, y: Array, x: Array) -> Array:
+    return -t * (k0(x) + y / x)
 
 
 @elementwise
+@with_slopes(_k1_slope)
 def k1(x: Array) -> Array:
     """K1(x); infinite at 0, NaN below.
 
@@ -236,10 +201,11 @@ def k1(x: Array) -> Array:
     >>> k1(1.0)
     Array(0.60190725, f32*[], cpu:0)
     """
-    return _k1(x)
+    return _k(x, 1, False)
 
 
 @elementwise
+@with_slopes(lambda t, y, x: t * (y - k1e(x)))
 def k0e(x: Array) -> Array:
     """exp(x) K0(x), which does not underflow.
 
@@ -251,10 +217,15 @@ def k0e(x: Array) -> Array:
     >>> k0e(1.0)
     Array(1.1444631, f32*[], cpu:0)
     """
-    return _k0e(x)
+    return _k(x, 0, True)
+
+
+def _k1e_slope(t: Array, y: Array, x: Array) -> Array:
+    return t * (y - k0e(x) - y / x)
 
 
 @elementwise
+@with_slopes(_k1e_slope)
 def k1e(x: Array) -> Array:
     """exp(x) K1(x), which does not underflow.
 
@@ -266,4 +237,4 @@ def k1e(x: Array) -> Array:
     >>> k1e(1.0)
     Array(1.6361537, f32*[], cpu:0)
     """
-    return _k1e(x)
+    return _k(x, 1, True)

@@ -17,9 +17,8 @@ from rune.control import scan
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_count
 from rune.scipy.special import tables_bessel as tables
-from rune.scipy.special.arguments import elementwise, quotient, reals, rounded, widened
+from rune.scipy.special.arguments import elementwise, quotient, reals, rounded, widened, with_slopes
 from rune.scipy.special.bessel import odd_over
-from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
 
 _ROOT_HALF = math.sqrt(0.5)
@@ -75,33 +74,8 @@ def _second_kind(x: Array, order: int) -> Array:
     return rnp.where(x < 0, rnp.nan, rnp.where(x == 0, -rnp.inf, out))
 
 
-@custom_jvp
-def _j0(x: Array) -> Array:
-    return _first_kind(x, 0)
-
-
-@custom_jvp
-def _j1(x: Array) -> Array:
-    return _first_kind(x, 1)
-
-
-@custom_jvp
-def _y0(x: Array) -> Array:
-    return _second_kind(x, 0)
-
-
-@custom_jvp
-def _y1(x: Array) -> Array:
-    return _second_kind(x, 1)
-
-
-_j0.defjvps(lambda t, y, x: -t * _j1(x))
-_j1.defjvps(lambda t, y, x: t * (_j0(x) - odd_over(y, x)))
-_y0.defjvps(lambda t, y, x: -t * _y1(x))
-_y1.defjvps(lambda t, y, x: t * (_y0(x) - y / x))
-
-
 @elementwise
+@with_slopes(lambda t, y, x: -t * j1(x))
 def j0(x: Array) -> Array:
     """J0(x), the Bessel function of order 0.
 
@@ -113,10 +87,15 @@ def j0(x: Array) -> Array:
     >>> j0(0.0)
     Array(1., f32*[], cpu:0)
     """
-    return _j0(x)
+    return _first_kind(x, 0)
+
+
+def _j1_slope(t: Array, y: Array, x: Array) -> Array:
+    return t * (j0(x) - odd_over(y, x))
 
 
 @elementwise
+@with_slopes(_j1_slope)
 def j1(x: Array) -> Array:
     """J1(x), the Bessel function of order 1.
 
@@ -128,10 +107,11 @@ def j1(x: Array) -> Array:
     >>> j1(0.0)
     Array(0., f32*[], cpu:0)
     """
-    return _j1(x)
+    return _first_kind(x, 1)
 
 
 @elementwise
+@with_slopes(lambda t, y, x: -t * y1(x))
 def y0(x: Array) -> Array:
     """Y0(x), the Bessel function of the second kind; -inf at 0, NaN below.
 
@@ -143,10 +123,15 @@ def y0(x: Array) -> Array:
     >>> y0(1.0)
     Array(0.08825696, f32*[], cpu:0)
     """
-    return _y0(x)
+    return _second_kind(x, 0)
+
+
+def _y1_slope(t: Array, y: Array, x: Array) -> Array:
+    return t * (y0(x) - y / x)
 
 
 @elementwise
+@with_slopes(_y1_slope)
 def y1(x: Array) -> Array:
     """Y1(x); -inf at 0, NaN below.
 
@@ -158,7 +143,7 @@ def y1(x: Array) -> Array:
     >>> y1(1.0)
     Array(-0.7812128, f32*[], cpu:0)
     """
-    return _y1(x)
+    return _second_kind(x, 1)
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:

@@ -23,10 +23,9 @@ from collections.abc import Callable
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
-from rune.scipy.special.arguments import leading, polynomial
+from rune.scipy.special.arguments import leading, polynomial, with_slopes
 from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, digamma_series, stirling_series
 from rune.scipy.special.tables_gamma import LGAMMA_SERIES
-from rune.transforms.custom.jvp import custom_jvp
 
 _NEAR = 0.4  # the radius of the power series around 1 and 2
 _TERMS_OF_F32 = 16
@@ -92,22 +91,16 @@ def _log_gamma_above(z: Array) -> Array:
     return rnp.where(is_left, math.log(math.pi) - log_sine - value, value)
 
 
-@custom_jvp
+@with_slopes(lambda t, y, z: t * digamma_of_complex(z))
 def log_gamma_of_complex(z: Array) -> Array:
     """log Γ(z)."""
     return _by_conjugates(_log_gamma_above, z)
 
 
-log_gamma_of_complex.defjvps(lambda t, y, z: t * digamma_of_complex(z))
-
-
-@custom_jvp
+@with_slopes(lambda t, y, z: t * y * digamma_of_complex(z))
 def gamma_of_complex(z: Array) -> Array:
     """Γ(z)."""
     return rnp.exp(log_gamma_of_complex(z))
-
-
-gamma_of_complex.defjvps(lambda t, y, z: t * y * digamma_of_complex(z))
 
 
 # --- its derivative -----------------------------------------------------------------------------

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.scipy.special.arguments import polynomial
+from rune.scipy.special.arguments import polynomial, with_slopes
 from rune.scipy.special.gammas import digamma, gamma_of_positive, log_gamma, log_gamma_of_positive
 from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, log_less_digamma_series, stirling_series
-from rune.transforms.custom.jvp import custom_jvp
 
 _ODD = tuple(1 / (2 * k + 3) for k in range(18))
 
@@ -32,7 +31,7 @@ def enough(coefficients: Sequence[float], reach: float, eps: float) -> Sequence[
     return coefficients[: significant[-1] + 1] if significant else ()
 
 
-@custom_jvp
+@with_slopes(lambda t, y, u, ratio: -t * u / ratio, None)
 def deviance(u: Array, ratio: Array) -> Array:
     """log(ratio) - u for ratio = 1 + u, accurate near u = 0 and near u = -1."""
     is_near = rnp.abs(u) < 0.5
@@ -43,9 +42,6 @@ def deviance(u: Array, ratio: Array) -> Array:
     odd = enough(_ODD, 1 / 9, float(rnp.finfo(u.dtype).eps))
     series = 2.0 * s * square * polynomial(square, odd) - near * s
     return rnp.where(is_near, series, rnp.log(rnp.where(is_near, 1.0, ratio)) - u)
-
-
-deviance.defjvps(lambda t, y, u, ratio: -t * u / ratio, None)
 
 
 def stirling_error(z: Array) -> Array:
@@ -63,7 +59,7 @@ def log_less_digamma(x: Array) -> Array:
     return rnp.where(is_low, rnp.log(low) - digamma(low), log_less_digamma_series(rnp.where(is_low, float(SHIFT), x)))
 
 
-@custom_jvp
+@with_slopes(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * quotient(x, y))
 def times_log(x: Array, y: Array) -> Array:
     """x log(y) for floating arrays, and 0 where x is 0."""
     is_zero = (x == 0) & ~rnp.isnan(y)
@@ -76,10 +72,7 @@ def quotient(x: Array, y: Array) -> Array:
     return rnp.where(is_zero, 0.0, x / rnp.where(is_zero, 1.0, y))
 
 
-times_log.defjvps(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * quotient(x, y))
-
-
-@custom_jvp
+@with_slopes(lambda t, y, a, x: t * log_ratio(x, a), lambda t, y, a, x: t * ((a - x) / x))
 def poisson_deviance(a: Array, x: Array) -> Array:
     """a log(x / a) - (x - a), for a > 0 and x >= 0: the exponent of a Poisson mass beside that of
     its mode.
@@ -94,19 +87,14 @@ def log_ratio(x: Array, a: Array) -> Array:
     return rnp.where(is_near, rnp.log1p(rnp.where(is_near, u, 0.0)), rnp.log(rnp.where(is_near, 1.0, ratio)))
 
 
-poisson_deviance.defjvps(lambda t, y, a, x: t * log_ratio(x, a), lambda t, y, a, x: t * ((a - x) / x))
+def _power_wrt_base(t: Array, y: Array, x: Array, a: Array) -> Array:
+    return t * a * power_of_positive(x, rnp.where(a == 0, 1.0, a - 1.0))
 
 
-@custom_jvp
+@with_slopes(_power_wrt_base, lambda t, y, x, a: t * rnp.where(y == 0, 0.0, y * rnp.log(rnp.where(y == 0, 1.0, x))))
 def power_of_positive(x: Array, a: Array) -> Array:
     """x**a for x >= 0 and a >= 0, whose slope in x is 0 for a = 0, of x = 0 too."""
     return rnp.power(x, a)
-
-
-power_of_positive.defjvps(
-    lambda t, y, x, a: t * a * power_of_positive(x, rnp.where(a == 0, 1.0, a - 1.0)),
-    lambda t, y, x, a: t * rnp.where(y == 0, 0.0, y * rnp.log(rnp.where(y == 0, 1.0, x))),
-)
 
 
 def log_poisson(a: Array, x: Array) -> Array:

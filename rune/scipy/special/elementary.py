@@ -10,9 +10,8 @@ import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.array import Array
 from rune.numpy.arguments import static_count
-from rune.scipy.special.arguments import continued, elementwise, undefined
+from rune.scipy.special.arguments import continued, elementwise, undefined, with_slopes
 from rune.scipy.special.densities import deviance, quotient, times_log
-from rune.transforms.custom.jvp import custom_jvp
 
 
 @continued(ops.logistic)
@@ -43,21 +42,8 @@ def log_expit(x: Array) -> Array:
     return -rnp.logaddexp(-x, 0.0)
 
 
-@custom_jvp
-def _logit(p: Array) -> Array:
-    # By symmetry log((1 - q)/q) of the smaller one of p and 1 - p; a sum of 0 is not -0.
-    small = rnp.where(p < 0.5, p, 1.0 - p) + 0.0
-    # The inverse of a denormal number may overflow.
-    is_tiny = rnp.abs(small) < 2.0**26 * float(rnp.finfo(p.dtype).tiny)
-    excess = rnp.where(is_tiny, 2.0**-60, 1.0 - 2.0 * small) / small
-    size = rnp.log1p(excess) + rnp.where(is_tiny, 60 * math.log(2), 0.0)
-    return rnp.where(p < 0.5, -size, size)
-
-
-_logit.defjvps(lambda t, y, p: t / (p * (1.0 - p)))
-
-
 @continued(lambda z: rnp.log(z) - rnp.log1p(-z))
+@with_slopes(lambda t, y, p: t / (p * (1.0 - p)))
 def logit(x: Array) -> Array:
     """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
 
@@ -68,16 +54,13 @@ def logit(x: Array) -> Array:
     >>> logit(0.5)
     Array(0., f32*[], cpu:0)
     """
-    return _logit(x)
-
-
-@custom_jvp
-def _times_log1p(x: Array, y: Array) -> Array:
-    is_zero = (x == 0) & ~rnp.isnan(y)
-    return rnp.where(is_zero, 0.0, x * rnp.log1p(rnp.where(is_zero, 1.0, y)))
-
-
-_times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t * quotient(x, 1.0 + y))
+    # By symmetry log((1 - q)/q) of the smaller one of x and 1 - x; a sum of 0 is not -0.
+    small = rnp.where(x < 0.5, x, 1.0 - x) + 0.0
+    # The inverse of a denormal number may overflow.
+    is_tiny = rnp.abs(small) < 2.0**26 * float(rnp.finfo(x.dtype).tiny)
+    excess = rnp.where(is_tiny, 2.0**-60, 1.0 - 2.0 * small) / small
+    size = rnp.log1p(excess) + rnp.where(is_tiny, 60 * math.log(2), 0.0)
+    return rnp.where(x < 0.5, -size, size)
 
 
 @continued(times_log)
@@ -95,6 +78,12 @@ def xlogy(x: Array, y: Array) -> Array:
     return times_log(x, y)
 
 
+@with_slopes(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t * quotient(x, 1.0 + y))
+def _times_log1p(x: Array, y: Array) -> Array:
+    is_zero = (x == 0) & ~rnp.isnan(y)
+    return rnp.where(is_zero, 0.0, x * rnp.log1p(rnp.where(is_zero, 1.0, y)))
+
+
 @continued(_times_log1p)
 def xlog1py(x: Array, y: Array) -> Array:
     """x log(1 + y), and 0 where x is 0.
@@ -110,16 +99,9 @@ def xlog1py(x: Array, y: Array) -> Array:
     return _times_log1p(x, y)
 
 
-@custom_jvp
-def _entropy(x: Array) -> Array:
-    return rnp.where(x < 0, -rnp.inf, -times_log(x, rnp.where(x < 0, 1.0, x)))
-
-
-# By separate terms it would be inf / inf for large values.
-_entropy.defjvps(lambda t, y, x: t * rnp.where(x < 0, 0.0, -rnp.log(rnp.where(x < 0, 1.0, x)) - 1.0))
-
-
 @elementwise
+# By separate terms it would be inf / inf for large values.
+@with_slopes(lambda t, y, x: t * rnp.where(x < 0, 0.0, -rnp.log(rnp.where(x < 0, 1.0, x)) - 1.0))
 def entr(x: Array) -> Array:
     """-x log(x), 0 at 0 and -inf below.
 
@@ -130,7 +112,7 @@ def entr(x: Array) -> Array:
     >>> entr(0.5)
     Array(0.3465736, f32*[], cpu:0)
     """
-    return _entropy(x)
+    return rnp.where(x < 0, -rnp.inf, -times_log(x, rnp.where(x < 0, 1.0, x)))
 
 
 @elementwise

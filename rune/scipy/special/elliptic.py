@@ -6,8 +6,7 @@ import math
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.scipy.special.arguments import elementwise
-from rune.transforms.custom.jvp import custom_jvp
+from rune.scipy.special.arguments import elementwise, with_slopes
 
 _STEPS = 7  # each squares the distance; the first ones bring distant numbers together
 _FAR_STEPS = 5
@@ -24,28 +23,12 @@ def _means(complement: Array) -> tuple[Array, Array]:
     return a, total
 
 
-@custom_jvp
-def _k_of_complement(p: Array) -> Array:
-    inside = rnp.where(p > 0, p, 1.0)
-    integral = 0.5 * math.pi / _means(inside)[0]
-    return rnp.where(p > 0, integral, rnp.where(p == 0, rnp.inf, rnp.nan))
-
-
-@custom_jvp
-def _ellipe(m: Array) -> Array:
-    is_inside = m < 1
-    mean, total = _means(rnp.where(is_inside, 1.0 - m, 1.0))
-    integral = 0.5 * math.pi / mean * (1.0 - total)
-    integral = rnp.where(m == -rnp.inf, rnp.inf, integral)
-    return rnp.where(is_inside, integral, rnp.where(m == 1, 1.0, rnp.nan))
-
-
 def _slope_of_k(m: Array, p: Array) -> Array:
     """dK/dm = (E - (1 - m) K) / (2 m (1 - m)), and its series near m = 0."""
     is_near = rnp.abs(m) < 1e-2
     safe = rnp.where(is_near, 0.5, m)
     complement = rnp.where(is_near, 0.5, p)
-    slope = (_ellipe(safe) - complement * _k_of_complement(complement)) / (2.0 * safe * complement)
+    slope = (ellipe(safe) - complement * ellipkm1(complement)) / (2.0 * safe * complement)
     total: Array | float = 0.0
     for k in range(9, 0, -1):
         term = (math.comb(2 * k, k) / 4**k) ** 2
@@ -53,20 +36,14 @@ def _slope_of_k(m: Array, p: Array) -> Array:
     return rnp.where(is_near, 0.5 * math.pi * total, slope)
 
 
-_k_of_complement.defjvps(lambda t, y, p: -t * _slope_of_k(1.0 - p, p))
-
-
 def _slope_of_e(t: Array, y: Array, m: Array) -> Array:
     is_near = rnp.abs(m) < 1e-2
     safe = rnp.where(is_near, 0.5, m)
-    slope = (_ellipe(safe) - _k_of_complement(1.0 - safe)) / (2.0 * safe)
+    slope = (ellipe(safe) - ellipkm1(1.0 - safe)) / (2.0 * safe)
     total: Array | float = 0.0
     for k in range(9, 0, -1):
         total = total * m - k / (2 * k - 1) * (math.comb(2 * k, k) / 4**k) ** 2
     return t * rnp.where(is_near, 0.5 * math.pi * total, slope)
-
-
-_ellipe.defjvps(_slope_of_e)
 
 
 @elementwise
@@ -81,10 +58,11 @@ def ellipk(m: Array) -> Array:
     >>> ellipk(0.0)
     Array(1.5707964, f32*[], cpu:0)
     """
-    return _k_of_complement(1.0 - m)
+    return ellipkm1(1.0 - m)
 
 
 @elementwise
+@with_slopes(lambda t, y, p: -t * _slope_of_k(1.0 - p, p))
 def ellipkm1(p: Array) -> Array:
     """K(1 - p), accurate for small p.
 
@@ -96,10 +74,13 @@ def ellipkm1(p: Array) -> Array:
     >>> ellipkm1(1.0)
     Array(1.5707964, f32*[], cpu:0)
     """
-    return _k_of_complement(p)
+    inside = rnp.where(p > 0, p, 1.0)
+    integral = 0.5 * math.pi / _means(inside)[0]
+    return rnp.where(p > 0, integral, rnp.where(p == 0, rnp.inf, rnp.nan))
 
 
 @elementwise
+@with_slopes(_slope_of_e)
 def ellipe(m: Array) -> Array:
     """E(m), the integral of √(1 - m sin²t) from 0 to π/2; NaN beyond 1.
 
@@ -111,4 +92,8 @@ def ellipe(m: Array) -> Array:
     >>> ellipe(1.0)
     Array(1., f32*[], cpu:0)
     """
-    return _ellipe(m)
+    is_inside = m < 1
+    mean, total = _means(rnp.where(is_inside, 1.0 - m, 1.0))
+    integral = 0.5 * math.pi / mean * (1.0 - total)
+    integral = rnp.where(m == -rnp.inf, rnp.inf, integral)
+    return rnp.where(is_inside, integral, rnp.where(m == 1, 1.0, rnp.nan))

@@ -13,7 +13,7 @@ import rune.numpy as rnp
 from rune import dtypes, ops
 from rune.array import Array
 from rune.scipy.special import normal_of_f32
-from rune.scipy.special.arguments import centred, continued, elementwise, of_lists, quotient
+from rune.scipy.special.arguments import centred, continued, elementwise, of_lists, quotient, with_slopes
 from rune.scipy.special.faddeeva import wofz_of_complex
 from rune.scipy.special.tables_error import (
     DAWSN_FAR,
@@ -27,7 +27,6 @@ from rune.scipy.special.tables_error import (
     ERFC_INV_NEAR,
     ERFCX,
 )
-from rune.transforms.custom.jvp import custom_jvp
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2 = math.sqrt(2)
@@ -96,19 +95,8 @@ def exp_of_square(factor: float, x: Array) -> Array:
     return rnp.where(rnp.abs(x) > 40.0, rnp.exp(factor * x * x), first * second)
 
 
-@custom_jvp
-def _erfcx(x: Array) -> Array:
-    size = rnp.abs(x)
-    near = rnp.minimum(size, 1e30)  # beyond, the quotient is 1
-    q = (near - 4.0) / (near + 4.0)
-    above = quotient(q, ERFCX) / (1.0 + 2.0 * size)
-    return rnp.where(x < 0, 2.0 * exp_of_square(1.0, x) - above, above)
-
-
-_erfcx.defjvps(lambda t, y, x: t * (2.0 * x * y - 2.0 / _ROOT_PI))
-
-
 @continued(lambda z: wofz_of_complex(1j * z))
+@with_slopes(lambda t, y, x: t * (2.0 * x * y - 2.0 / _ROOT_PI))
 def erfcx(x: Array) -> Array:
     """exp(x²) erfc(x), which does not underflow.
 
@@ -120,7 +108,11 @@ def erfcx(x: Array) -> Array:
     >>> erfcx(100.0)
     Array(0.00564161, f32*[], cpu:0)
     """
-    return _erfcx(x)
+    size = rnp.abs(x)
+    near = rnp.minimum(size, 1e30)  # beyond, the quotient is 1
+    q = (near - 4.0) / (near + 4.0)
+    above = quotient(q, ERFCX) / (1.0 + 2.0 * size)
+    return rnp.where(x < 0, 2.0 * exp_of_square(1.0, x) - above, above)
 
 
 # --- inverses ---------------------------------------------------------------------------------
@@ -138,19 +130,8 @@ def erfc_inv_of_small(log_y: Array) -> Array:
     return rnp.where(log_y == -rnp.inf, rnp.inf, s * rnp.where(s <= 8.5, low, far))
 
 
-@custom_jvp
-def _erfcinv(y: Array) -> Array:
-    small = rnp.minimum(y, 2.0 - y)
-    is_tail = small < 0.5
-    tail = erfc_inv_of_small(rnp.log(rnp.where(is_tail, rnp.maximum(small, 0.0), 0.5)))
-    out = rnp.where(is_tail, rnp.where(y < 1.0, tail, -tail), ops.erf_inv(1.0 - y))
-    return rnp.where((y < 0) | (y > 2), rnp.nan, out)
-
-
-_erfcinv.defjvps(lambda t, x, y: -0.5 * _ROOT_PI * t * exp_of_square(1.0, x))
-
-
 @elementwise
+@with_slopes(lambda t, x, y: -0.5 * _ROOT_PI * t * exp_of_square(1.0, x))
 def erfcinv(y: Array) -> Array:
     """The inverse of erfc: infinite at 0 and 2, NaN beyond.
 
@@ -162,7 +143,11 @@ def erfcinv(y: Array) -> Array:
     >>> erfcinv(1.0)
     Array(0., f32*[], cpu:0)
     """
-    return _erfcinv(y)
+    small = rnp.minimum(y, 2.0 - y)
+    is_tail = small < 0.5
+    tail = erfc_inv_of_small(rnp.log(rnp.where(is_tail, rnp.maximum(small, 0.0), 0.5)))
+    out = rnp.where(is_tail, rnp.where(y < 1.0, tail, -tail), ops.erf_inv(1.0 - y))
+    return rnp.where((y < 0) | (y > 2), rnp.nan, out)
 
 
 # --- the normal distribution ------------------------------------------------------------------
@@ -184,19 +169,16 @@ def ndtr(x: Array) -> Array:
     return normal_cdf(x)
 
 
-@custom_jvp
+@with_slopes(lambda t, y, x: t * normal_pdf(x))
 def normal_cdf(x: Array) -> Array:
     """Φ(x) of a floating array."""
     if x.dtype == dtypes.f32:
         return normal_of_f32.cdf(x)
     u = x * (1 / _ROOT_2)
     # erfc would magnify the rounding of x / √2 in the tail.
-    tail = 0.5 * _erfcx(rnp.abs(u)) * exp_of_square(-0.5, x)
+    tail = 0.5 * erfcx(rnp.abs(u)) * exp_of_square(-0.5, x)
     middle = 0.5 * ops.erfc(-u)
     return rnp.where(x < -1.0, tail, middle)
-
-
-normal_cdf.defjvps(lambda t, y, x: t * normal_pdf(x))
 
 
 def normal_pdf(x: Array) -> Array:
@@ -204,19 +186,16 @@ def normal_pdf(x: Array) -> Array:
     return exp_of_square(-0.5, x) * (1 / math.sqrt(2 * math.pi))
 
 
-@custom_jvp
+@with_slopes(lambda t, y, x: t * math.sqrt(2 / math.pi) / erfcx(x * (-1 / _ROOT_2)))
 def log_normal_cdf(x: Array) -> Array:
     """log Φ(x) of a floating array."""
     if x.dtype == dtypes.f32:
         return normal_of_f32.log_cdf(x)
     low = rnp.minimum(x, -1.0)
-    below = rnp.log(0.5 * _erfcx(-low * (1 / _ROOT_2))) - 0.5 * low * low
+    below = rnp.log(0.5 * erfcx(-low * (1 / _ROOT_2))) - 0.5 * low * low
     below = rnp.where(low == -rnp.inf, -rnp.inf, below)
     above = rnp.log1p(-normal_cdf(-rnp.maximum(x, -1.0)))
     return rnp.where(x < -1.0, below, above)
-
-
-log_normal_cdf.defjvps(lambda t, y, x: t * math.sqrt(2 / math.pi) / _erfcx(x * (-1 / _ROOT_2)))
 
 
 @of_lists
@@ -235,7 +214,7 @@ def log_ndtr(x: Array) -> Array:
     return log_normal_cdf(x)
 
 
-@custom_jvp
+@with_slopes(lambda t, x, p: t / normal_pdf(x))
 def normal_ppf(p: Array) -> Array:
     """The inverse of Φ, of a floating array."""
     if p.dtype == dtypes.f32:
@@ -245,9 +224,6 @@ def normal_ppf(p: Array) -> Array:
     tail = erfc_inv_of_small(rnp.log(2.0 * rnp.where(is_tail, rnp.maximum(small, 0.0), 0.25)))
     out = rnp.where(is_tail, rnp.where(p < 0.5, -tail, tail), ops.erf_inv(2.0 * (p - 0.5)))
     return rnp.where((p < 0) | (p > 1), rnp.nan, _ROOT_2 * out)
-
-
-normal_ppf.defjvps(lambda t, x, p: t / normal_pdf(x))
 
 
 @elementwise
@@ -265,26 +241,8 @@ def ndtri(p: Array) -> Array:
     return normal_ppf(p)
 
 
-@custom_jvp
-def _ndtri_exp(y: Array) -> Array:
-    is_low = y < math.log(0.25)
-    tail = -_ROOT_2 * erfc_inv_of_small(math.log(2) + rnp.where(is_low, y, -2.0))
-    # The table ends at the smallest f64. Beyond, one step of Newton's is exact: √(-2 log Φ(x)) is
-    # almost a straight line there.
-    is_far = (y < -700.0) & (y > -1e30) & (tail > -rnp.inf)
-    at = rnp.where(is_far, tail, -1.0)
-    root = rnp.sqrt(-2.0 * log_normal_cdf(at))
-    apart = root - rnp.sqrt(-2.0 * rnp.where(is_far, y, -2.0))
-    step = apart * root * _erfcx(-at * (1 / _ROOT_2)) * math.sqrt(math.pi / 2)
-    tail = rnp.where(is_far, at + step, tail)
-    tail = rnp.where(y <= -1e30, -_ROOT_2 * rnp.sqrt(rnp.maximum(-y, 1.0)), tail)  # to rounding
-    return rnp.where(is_low, tail, -normal_ppf(-rnp.expm1(rnp.where(is_low, -1.0, y))))
-
-
-_ndtri_exp.defjvps(lambda t, x, y: t * math.sqrt(math.pi / 2) * _erfcx(-x * (1 / _ROOT_2)))
-
-
 @elementwise
+@with_slopes(lambda t, x, y: t * math.sqrt(math.pi / 2) * erfcx(-x * (1 / _ROOT_2)))
 def ndtri_exp(y: Array) -> Array:
     """The inverse of log Φ.
 
@@ -296,22 +254,21 @@ def ndtri_exp(y: Array) -> Array:
     >>> ndtri_exp(-100.0)
     Array(-13.888476, f32*[], cpu:0)
     """
-    return _ndtri_exp(y)
+    is_low = y < math.log(0.25)
+    tail = -_ROOT_2 * erfc_inv_of_small(math.log(2) + rnp.where(is_low, y, -2.0))
+    # The table ends at the smallest f64. Beyond, one step of Newton's is exact: √(-2 log Φ(x)) is
+    # almost a straight line there.
+    is_far = (y < -700.0) & (y > -1e30) & (tail > -rnp.inf)
+    at = rnp.where(is_far, tail, -1.0)
+    root = rnp.sqrt(-2.0 * log_normal_cdf(at))
+    apart = root - rnp.sqrt(-2.0 * rnp.where(is_far, y, -2.0))
+    step = apart * root * erfcx(-at * (1 / _ROOT_2)) * math.sqrt(math.pi / 2)
+    tail = rnp.where(is_far, at + step, tail)
+    tail = rnp.where(y <= -1e30, -_ROOT_2 * rnp.sqrt(rnp.maximum(-y, 1.0)), tail)  # to rounding
+    return rnp.where(is_low, tail, -normal_ppf(-rnp.expm1(rnp.where(is_low, -1.0, y))))
 
 
 # --- Dawson's function ------------------------------------------------------------------------
-
-
-@custom_jvp
-def _dawsn(x: Array) -> Array:
-    size = rnp.abs(x)
-    near = size * quotient(rnp.minimum(size, 3.0) ** 2, DAWSN_NEAR)
-    t = 1.0 / rnp.maximum(size, 3.0)
-    square = t * t
-    middle = quotient(centred(rnp.maximum(square, 1 / 36), DAWSN_MIDDLE_AT), DAWSN_MIDDLE)
-    far = quotient(centred(rnp.minimum(square, 1 / 36), DAWSN_FAR_AT), DAWSN_FAR)
-    out = rnp.where(size <= 3, near, t * rnp.where(size <= 6, middle, far))
-    return rnp.where(x < 0, -out, out)
 
 
 def _dawsn_slope(x: Array, y: Array) -> Array:
@@ -323,10 +280,8 @@ def _dawsn_slope(x: Array, y: Array) -> Array:
     return rnp.where(is_far, -s * (1.0 + s * (3.0 + 15.0 * s)), near)
 
 
-_dawsn.defjvps(lambda t, y, x: t * _dawsn_slope(x, y))
-
-
 @elementwise
+@with_slopes(lambda t, y, x: t * _dawsn_slope(x, y))
 def dawsn(x: Array) -> Array:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
 
@@ -338,7 +293,14 @@ def dawsn(x: Array) -> Array:
     >>> dawsn(1.0)
     Array(0.5380795, f32*[], cpu:0)
     """
-    return _dawsn(x)
+    size = rnp.abs(x)
+    near = size * quotient(rnp.minimum(size, 3.0) ** 2, DAWSN_NEAR)
+    t = 1.0 / rnp.maximum(size, 3.0)
+    square = t * t
+    middle = quotient(centred(rnp.maximum(square, 1 / 36), DAWSN_MIDDLE_AT), DAWSN_MIDDLE)
+    far = quotient(centred(rnp.minimum(square, 1 / 36), DAWSN_FAR_AT), DAWSN_FAR)
+    out = rnp.where(size <= 3, near, t * rnp.where(size <= 6, middle, far))
+    return rnp.where(x < 0, -out, out)
 
 
 @elementwise
@@ -355,5 +317,5 @@ def erfi(x: Array) -> Array:
     """
     first, second = parts_of_exp(0.5, x)
     # Each half is multiplied by Dawson's integral, so that neither overflows before the result.
-    value = first * (2 / _ROOT_PI * _dawsn(x) * second * second * first)
+    value = first * (2 / _ROOT_PI * dawsn(x) * second * second * first)
     return rnp.where(rnp.abs(x) > 40.0, rnp.sign(x) * rnp.inf, value)

@@ -16,8 +16,7 @@ from rune import ops
 from rune.array import Array
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import promoted
-from rune.scipy.special.arguments import as_array
-from rune.transforms.custom.jvp import custom_jvp
+from rune.scipy.special.arguments import as_array, with_slopes
 from rune.typing import ArrayLike
 
 _POINTS = 11
@@ -49,7 +48,7 @@ def _first_quadrant(z: Array) -> Array:
     return rnp.where(is_high, between, total + residue)
 
 
-@custom_jvp
+@with_slopes(lambda t, w, z: t * (2j / math.sqrt(math.pi) - 2.0 * z * w))
 def wofz_of_complex(z: Array) -> Array:
     """w(z) = exp(-z²) erfc(-iz)."""
     x, y = rnp.real(z), rnp.imag(z)
@@ -70,9 +69,6 @@ def _of_finite(z: Array) -> Array:
     w = rnp.where(x < 0, rnp.conj(w), w)
     below = 2.0 * rnp.exp(-(z * z)) - rnp.conj(w)
     return rnp.where(y < 0, below, w)
-
-
-wofz_of_complex.defjvps(lambda t, w, z: t * (2j / math.sqrt(math.pi) - 2.0 * z * w))
 
 
 def wofz(z: ArrayLike) -> Array:

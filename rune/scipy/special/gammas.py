@@ -13,11 +13,10 @@ from functools import partial
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.scipy.special.arguments import continued, elementwise, polynomial, quotient, undefined
+from rune.scipy.special.arguments import continued, elementwise, polynomial, quotient, undefined, with_slopes
 from rune.scipy.special.complex_gammas import digamma_of_complex, gamma_of_complex, log_gamma_of_complex
 from rune.scipy.special.stirling import HALF_LOG_2PI, SHIFT, digamma_series, stirling_series
 from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_BELOW_ZERO, PSI_ROOT, PSI_ROOT_BELOW_ZERO
-from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
 
 
@@ -47,7 +46,7 @@ def gamma_of_positive(x: Array) -> Array:
     return at_shift / rnp.where(is_low, _rising_eight(rnp.where(is_low, x, 1.0)), 1.0)
 
 
-@custom_jvp
+@with_slopes(lambda t, y, x: t * y * digamma(x))
 def gamma_function(x: Array) -> Array:
     size = rnp.abs(x)
     positive = gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
@@ -59,9 +58,6 @@ def gamma_function(x: Array) -> Array:
     out = rnp.where(size < 1e-20, 1.0 / x, out)  # there -1.0 / (x sin(πx) Γ(|x|)) is 0 times inf
     is_factorial = (x == rnp.floor(x)) & (x > 0) & (out * float(rnp.finfo(x.dtype).eps) < 0.5)
     return rnp.where(is_factorial, rnp.round(out), out)
-
-
-gamma_function.defjvps(lambda t, y, x: t * y * digamma(x))
 
 
 @continued(gamma_of_complex)
@@ -88,7 +84,7 @@ def log_gamma_near_one(u: Array) -> Array:
     return u * quotient(u, LGAMMA)
 
 
-@custom_jvp
+@with_slopes(lambda t, y, x: t * digamma(x))
 def log_gamma_of_positive(x: Array) -> Array:
     """log Γ(x) for x > 0."""
     is_first, is_third = x < 0.5, x > 1.5
@@ -103,10 +99,7 @@ def log_gamma_of_positive(x: Array) -> Array:
     return rnp.where(x <= 2.5, near, rnp.where(x < SHIFT, middle, high))
 
 
-log_gamma_of_positive.defjvps(lambda t, y, x: t * digamma(x))
-
-
-@custom_jvp
+@with_slopes(lambda t, y, x: t * digamma(x))
 def log_gamma(x: Array) -> Array:
     """log |Γ(x)| of a floating array."""
     size = rnp.abs(x)
@@ -115,9 +108,6 @@ def log_gamma(x: Array) -> Array:
     below = math.log(math.pi) - rnp.log(rnp.abs(x * sine_of_pi(x))) - positive
     is_even = (x > 0) | (size < 1e-20)  # to rounding, near 0; the product below underflows there
     return rnp.where(is_pole, rnp.inf, rnp.where(is_even, positive, below))
-
-
-log_gamma.defjvps(lambda t, y, x: t * digamma(x))
 
 
 @elementwise
@@ -188,24 +178,6 @@ def _psi_of_positive(x: Array) -> Array:
 _BESIDE_ROOT = 0.0625  # from the root below 0, where the two terms of the reflection cancel
 
 
-@custom_jvp
-def _digamma(x: Array) -> Array:
-    argument = rnp.where(x > 0, x, rnp.where(x == 0, 1.0, 1.0 - x))
-    positive = _psi_of_positive(argument)
-    part = x - rnp.round(x)
-    below = positive - math.pi / rnp.tan(math.pi * rnp.where(part == 0, 0.25, part))
-    below = rnp.where(part == 0, rnp.nan, below)
-    first, second, third = PSI_ROOT_BELOW_ZERO
-    distance = ((x - first) - second) - third
-    is_beside_root = rnp.abs(distance) <= _BESIDE_ROOT
-    series = distance * polynomial(rnp.where(is_beside_root, distance, 0.0), PSI_BELOW_ZERO)
-    below = rnp.where(is_beside_root, series, below)
-    return rnp.where(x > 0, positive, rnp.where(x == 0, -1.0 / x, below))
-
-
-_digamma.defjvps(lambda t, y, x: t * _trigamma(x))
-
-
 def _trigamma(x: Array) -> Array:
     """ψ'(x), of negative x as well. Source: DLMF 5.15.6."""
     sine = sine_of_pi(x)
@@ -215,6 +187,7 @@ def _trigamma(x: Array) -> Array:
 
 
 @continued(digamma_of_complex)
+@with_slopes(lambda t, y, x: t * _trigamma(x))
 def digamma(x: Array) -> Array:
     """ψ(x) = Γ'(x) / Γ(x); NaN at the negative integers.
 
@@ -226,7 +199,17 @@ def digamma(x: Array) -> Array:
     >>> digamma(1.0)
     Array(-0.5772157, f32*[], cpu:0)
     """
-    return _digamma(x)
+    argument = rnp.where(x > 0, x, rnp.where(x == 0, 1.0, 1.0 - x))
+    positive = _psi_of_positive(argument)
+    part = x - rnp.round(x)
+    below = positive - math.pi / rnp.tan(math.pi * rnp.where(part == 0, 0.25, part))
+    below = rnp.where(part == 0, rnp.nan, below)
+    first, second, third = PSI_ROOT_BELOW_ZERO
+    distance = ((x - first) - second) - third
+    is_beside_root = rnp.abs(distance) <= _BESIDE_ROOT
+    series = distance * polynomial(rnp.where(is_beside_root, distance, 0.0), PSI_BELOW_ZERO)
+    below = rnp.where(is_beside_root, series, below)
+    return rnp.where(x > 0, positive, rnp.where(x == 0, -1.0 / x, below))
 
 
 psi = digamma
@@ -251,7 +234,7 @@ def polygamma(n: Array, x: Array) -> Array:
     sign = rnp.where(rnp.remainder(order, 2.0) == 0, -1.0, 1.0)
     high = sign * gamma_function(order + 1.0) * zeta_of(order + 1.0, rnp.where(n > 0, x, 1.0))
     is_pole = (n > 0) & (x <= 0) & (rnp.floor(x) == x)
-    value = rnp.where(n == 0, _digamma(rnp.where(n == 0, x, 1.0)), rnp.where(is_pole, sign * rnp.inf, high))
+    value = rnp.where(n == 0, digamma(rnp.where(n == 0, x, 1.0)), rnp.where(is_pole, sign * rnp.inf, high))
     # zeta_of sums nine terms; from there on the terms count as smooth.
     return undefined((n < 0) | ((n > 0) & (x < -4.0) & ~is_pole), value, x)
 
@@ -275,24 +258,6 @@ _EULER = (
 )
 
 
-@custom_jvp
-def zeta_of(s: Array, q: Array) -> Array:
-    """Σ (q + k)**-s over k >= 0, by Euler and Maclaurin's formula after nine terms.
-
-    Source: DLMF 25.11.5.
-    """
-    total = sum(rnp.power(q + float(k), -s) for k in range(_TERMS))
-    w = q + float(_TERMS)
-    last = rnp.power(w, -s)
-    total = total + last * w / (s - 1.0) + 0.5 * last
-    factor, term = s * last / w, 0.0
-    for k, coefficient in enumerate(_EULER):
-        term = term + coefficient * factor
-        factor = factor * (s + float(2 * k + 1)) * (s + float(2 * k + 2)) / (w * w)
-    # For large arguments the last terms are inf * 0.
-    return rnp.where(last == 0, rnp.power(q, -s), total + term)
-
-
 def _zeta_wrt_s(t: Array, y: Array, s: Array, q: Array) -> Array:
     logs = sum(-rnp.log(q + float(k)) * rnp.power(q + float(k), -s) for k in range(_TERMS))
     return t * (logs + _zeta_tail_wrt_s(s, q + float(_TERMS)))
@@ -310,7 +275,26 @@ def _zeta_tail_wrt_s(s: Array, w: Array) -> Array:
     return total
 
 
-zeta_of.defjvps(_zeta_wrt_s, lambda t, y, s, q: -t * s * zeta_of(s + 1.0, q))
+def _zeta_wrt_q(t: Array, y: Array, s: Array, q: Array) -> Array:
+    return -t * s * zeta_of(s + 1.0, q)
+
+
+@with_slopes(_zeta_wrt_s, _zeta_wrt_q)
+def zeta_of(s: Array, q: Array) -> Array:
+    """Σ (q + k)**-s over k >= 0, by Euler and Maclaurin's formula after nine terms.
+
+    Source: DLMF 25.11.5.
+    """
+    total = sum(rnp.power(q + float(k), -s) for k in range(_TERMS))
+    w = q + float(_TERMS)
+    last = rnp.power(w, -s)
+    total = total + last * w / (s - 1.0) + 0.5 * last
+    factor, term = s * last / w, 0.0
+    for k, coefficient in enumerate(_EULER):
+        term = term + coefficient * factor
+        factor = factor * (s + float(2 * k + 1)) * (s + float(2 * k + 2)) / (w * w)
+    # For large arguments the last terms are inf * 0.
+    return rnp.where(last == 0, rnp.power(q, -s), total + term)
 
 
 @partial(elementwise, name="zeta")

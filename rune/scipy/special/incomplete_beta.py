@@ -14,11 +14,10 @@ import math
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
-from rune.scipy.special.arguments import elementwise
+from rune.scipy.special.arguments import elementwise, with_slopes
 from rune.scipy.special.densities import log_beta_power
 from rune.scipy.special.inversion import Function, invert, normal_guess
 from rune.scipy.special.loops import Limit, State, in_one_program
-from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
 
@@ -99,21 +98,34 @@ def _chosen(which: ArrayLike, yes: ArrayLike, no: ArrayLike) -> ArrayLike:
     return rnp.where(which, yes, no)
 
 
-@custom_jvp
+@with_slopes(
+    lambda t, y, a, b, x: t * slope_in(0, a, b, x),
+    lambda t, y, a, b, x: t * slope_in(1, a, b, x),
+    lambda t, y, a, b, x: t * density(a, b, x),
+)
 @in_one_program
 def lower(a: Array, b: Array, x: Array) -> Array:
     """I_x(a, b) of floating arrays."""
     return _guarded(a, b, x, False)
 
 
-@custom_jvp
+@with_slopes(
+    lambda t, y, a, b, x: -t * slope_in(0, a, b, x),
+    lambda t, y, a, b, x: -t * slope_in(1, a, b, x),
+    lambda t, y, a, b, x: -t * density(a, b, x),
+)
 @in_one_program
 def upper(a: Array, b: Array, x: Array) -> Array:
     """1 - I_x(a, b) of floating arrays."""
     return _guarded(a, b, x, True)
 
 
-@custom_jvp
+@with_slopes(
+    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * slope_in(0, a, b, x),
+    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * slope_in(1, a, b, x),
+    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * density(a, b, x),
+    None,
+)
 @in_one_program
 def side(a: Array, b: Array, x: Array, is_upper: Array) -> Array:
     """`upper` where a bool is true, else `lower`: both share one loop."""
@@ -145,26 +157,6 @@ def density(a: Array, b: Array, x: Array) -> Array:
     at = rnp.where(inside, x, 0.5)
     slope = _power(a, b, at, 1.0 - at) / (at * (1.0 - at))
     return rnp.where(inside, slope, _beyond(a, b, x))
-
-
-lower.defjvps(
-    lambda t, y, a, b, x: t * slope_in(0, a, b, x),
-    lambda t, y, a, b, x: t * slope_in(1, a, b, x),
-    lambda t, y, a, b, x: t * density(a, b, x),
-)
-upper.defjvps(
-    lambda t, y, a, b, x: -t * slope_in(0, a, b, x),
-    lambda t, y, a, b, x: -t * slope_in(1, a, b, x),
-    lambda t, y, a, b, x: -t * density(a, b, x),
-)
-
-
-side.defjvps(
-    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * slope_in(0, a, b, x),
-    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * slope_in(1, a, b, x),
-    lambda t, y, a, b, x, u: t * rnp.where(u, -1.0, 1.0) * density(a, b, x),
-    None,
-)
 
 
 @elementwise
@@ -245,7 +237,12 @@ def _guess(a: Array, b: Array, p: Array, q: Array) -> Array:
     return rnp.where((a >= 1.0) & (b >= 1.0), middle, rnp.where(is_low, end, -end))
 
 
-@custom_jvp
+@with_slopes(
+    lambda t, odds, a, b, p, q: -t * _odds_slope(0, odds, a, b),
+    lambda t, odds, a, b, p, q: -t * _odds_slope(1, odds, a, b),
+    lambda t, odds, a, b, p, q: t / _odds_power(odds, a, b),
+    None,
+)
 @in_one_program
 def inverse_odds(a: Array, b: Array, p: Array, q: Array) -> Array:
     """log(x / (1 - x)) where I_x(a, b) = p and its complement q = 1 - p; both must be exact.
@@ -267,14 +264,6 @@ def _odds_power(odds: Array, a: Array, b: Array) -> Array:
 
 def _odds_slope(i: int, odds: Array, a: Array, b: Array) -> Array:
     return _slope(i, a, b, ops.logistic(odds), ops.logistic(-odds)) / _odds_power(odds, a, b)
-
-
-inverse_odds.defjvps(
-    lambda t, odds, a, b, p, q: -t * _odds_slope(0, odds, a, b),
-    lambda t, odds, a, b, p, q: -t * _odds_slope(1, odds, a, b),
-    lambda t, odds, a, b, p, q: t / _odds_power(odds, a, b),
-    None,
-)
 
 
 def lower_inverse(a: Array, b: Array, p: Array) -> Array:

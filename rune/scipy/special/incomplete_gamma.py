@@ -18,13 +18,12 @@ import math
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
-from rune.scipy.special.arguments import elementwise, polynomial
+from rune.scipy.special.arguments import elementwise, polynomial, with_slopes
 from rune.scipy.special.densities import deviance, enough, poisson
 from rune.scipy.special.gammas import log_gamma, log_gamma_near_one
 from rune.scipy.special.inversion import Function, invert, normal_guess
 from rune.scipy.special.loops import Limit, State, in_one_program
 from rune.scipy.special.tables_gamma import TEMME
-from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 
 
@@ -113,14 +112,14 @@ def _guarded(a: Array, x: Array, is_upper: bool) -> Array:
     return rnp.where(is_inside, share, edge)
 
 
-@custom_jvp
+@with_slopes(lambda t, y, a, x: t * _slope_in_a(a, x), lambda t, y, a, x: t * density(a, x))
 @in_one_program
 def lower(a: Array, x: Array) -> Array:
     """P(a, x) of floating arrays."""
     return _guarded(a, x, False)
 
 
-@custom_jvp
+@with_slopes(lambda t, y, a, x: -t * _slope_in_a(a, x), lambda t, y, a, x: -t * density(a, x))
 @in_one_program
 def upper(a: Array, x: Array) -> Array:
     """Q(a, x) of floating arrays."""
@@ -143,10 +142,6 @@ def density(a: Array, x: Array) -> Array:
     at = rnp.where(x == 0, 1.0, x)
     start = rnp.where(a < 1, rnp.inf, rnp.where(a == 1, 1.0, 0.0))
     return rnp.where((x == 0) & (a > 0), start, poisson(a, at) * (a / at))
-
-
-lower.defjvps(lambda t, y, a, x: t * _slope_in_a(a, x), lambda t, y, a, x: t * density(a, x))
-upper.defjvps(lambda t, y, a, x: -t * _slope_in_a(a, x), lambda t, y, a, x: -t * density(a, x))
 
 
 @elementwise
@@ -231,22 +226,18 @@ def inverse_of(a: Array, p: Array, q: Array) -> Array:
     return rnp.where(is_inside, inner, rnp.where(a > 0, edge, rnp.nan))
 
 
-@custom_jvp
+@with_slopes(lambda t, x, a, p: -t * _slope_in_a(a, x) / density(a, x), lambda t, x, a, p: t / density(a, x))
 @in_one_program
 def lower_inverse(a: Array, p: Array) -> Array:
     """The inverse of P in x, of floating arrays."""
     return inverse_of(a, p, 1.0 - p)
 
 
-@custom_jvp
+@with_slopes(lambda t, x, a, q: -t * _slope_in_a(a, x) / density(a, x), lambda t, x, a, q: -t / density(a, x))
 @in_one_program
 def upper_inverse(a: Array, q: Array) -> Array:
     """The inverse of Q in x, of floating arrays."""
     return inverse_of(a, 1.0 - q, q)
-
-
-lower_inverse.defjvps(lambda t, x, a, p: -t * _slope_in_a(a, x) / density(a, x), lambda t, x, a, p: t / density(a, x))
-upper_inverse.defjvps(lambda t, x, a, q: -t * _slope_in_a(a, x) / density(a, x), lambda t, x, a, q: -t / density(a, x))
 
 
 @elementwise

@@ -11,7 +11,7 @@ import math
 import rune.numpy as rnp
 from rune.array import Array
 from rune.scipy.special import tables_integrals as tables
-from rune.scipy.special.arguments import centred, elementwise, leading, of_lists, polynomial, quotient
+from rune.scipy.special.arguments import centred, elementwise, leading, of_lists, polynomial, quotient, with_slopes
 from rune.scipy.special.gammas import digamma, gamma_function
 from rune.scipy.special.loops import Limit, State
 from rune.transforms.custom.jvp import custom_jvp
@@ -31,21 +31,8 @@ def _e1_scaled(x: Array) -> Array:
     return rnp.where(t > 0.25, near, quotient(rnp.minimum(t, 0.25), tables.E1_FAR))
 
 
-@custom_jvp
-def _exp1(x: Array) -> Array:
-    is_near = x <= 1.0
-    near = rnp.where(is_near, x, 1.0)
-    series = near * polynomial(near, _EIN) - rnp.euler_gamma - rnp.log(near)
-    far_x = rnp.where(is_near, 1.0, x)
-    far = rnp.where(far_x == rnp.inf, 0.0, rnp.exp(-far_x) * _e1_scaled(far_x) / far_x)
-    out = rnp.where(is_near, series, far)
-    return rnp.where(x < 0, rnp.nan, out)
-
-
-_exp1.defjvps(lambda t, y, x: -t * rnp.exp(-x) / x)
-
-
 @elementwise
+@with_slopes(lambda t, y, x: -t * rnp.exp(-x) / x)
 def exp1(x: Array) -> Array:
     """E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below (it is complex there).
 
@@ -57,7 +44,13 @@ def exp1(x: Array) -> Array:
     >>> exp1(1.0)
     Array(0.21938396, f32*[], cpu:0)
     """
-    return _exp1(x)
+    is_near = x <= 1.0
+    near = rnp.where(is_near, x, 1.0)
+    series = near * polynomial(near, _EIN) - rnp.euler_gamma - rnp.log(near)
+    far_x = rnp.where(is_near, 1.0, x)
+    far = rnp.where(far_x == rnp.inf, 0.0, rnp.exp(-far_x) * _e1_scaled(far_x) / far_x)
+    out = rnp.where(is_near, series, far)
+    return rnp.where(x < 0, rnp.nan, out)
 
 
 def _ei_scaled(x: Array) -> Array:
@@ -74,23 +67,8 @@ def _ei_scaled(x: Array) -> Array:
     return rnp.where(x <= 10.0, pieces[0], rnp.where(x <= 20.0, pieces[1], out))
 
 
-@custom_jvp
-def _expi(x: Array) -> Array:
-    is_positive, size = x > 0, rnp.abs(x)
-    near = rnp.where(is_positive & (x < 6.0), x, 1.0)
-    series = near * polynomial(near, leading(_EI, _EI_TERMS_OF_F32, x)) + rnp.euler_gamma + rnp.log(near)
-    far = rnp.maximum(rnp.where(is_positive, x, 6.0), 6.0)
-    half = rnp.exp(0.5 * far)
-    above = rnp.where(far == rnp.inf, rnp.inf, half * (_ei_scaled(far) / far) * half)
-    below = -_exp1(rnp.where(is_positive, 1.0, size))
-    out = rnp.where(is_positive, rnp.where(x < 6.0, series, above), below)
-    return rnp.where(rnp.isnan(x), rnp.nan, out)
-
-
-_expi.defjvps(lambda t, y, x: t * rnp.exp(x) / x)
-
-
 @elementwise
+@with_slopes(lambda t, y, x: t * rnp.exp(x) / x)
 def expi(x: Array) -> Array:
     """Ei(x), the principal value of the integral of exp(t) / t up to x.
 
@@ -103,7 +81,15 @@ def expi(x: Array) -> Array:
     >>> expi(1.0)
     Array(1.8951178, f32*[], cpu:0)
     """
-    return _expi(x)
+    is_positive, size = x > 0, rnp.abs(x)
+    near = rnp.where(is_positive & (x < 6.0), x, 1.0)
+    series = near * polynomial(near, leading(_EI, _EI_TERMS_OF_F32, x)) + rnp.euler_gamma + rnp.log(near)
+    far = rnp.maximum(rnp.where(is_positive, x, 6.0), 6.0)
+    half = rnp.exp(0.5 * far)
+    above = rnp.where(far == rnp.inf, rnp.inf, half * (_ei_scaled(far) / far) * half)
+    below = -exp1(rnp.where(is_positive, 1.0, size))
+    out = rnp.where(is_positive, rnp.where(x < 6.0, series, above), below)
+    return rnp.where(rnp.isnan(x), rnp.nan, out)
 
 
 def _en_start(n: Array, x: Array) -> State:
@@ -134,32 +120,16 @@ def _en_series(n: Array, x: Array) -> Array:
     return last * (digamma(n) - rnp.log(x)) - total
 
 
-@custom_jvp
-def _expn(n: Array, x: Array) -> Array:
-    is_near, is_far = (x > 0) & (x <= 1) & (n >= 1), (x > 1) & (n >= 1)
-    near = _en_series(rnp.where(is_near, n, 1.0), rnp.where(is_near, x, 1.0))
-    far = rnp.where(is_far, x, 2.0)
-    fraction = _en_fraction(rnp.where(is_far, n, 1.0), rnp.where(far == rnp.inf, 2.0, far))
-    fraction = rnp.where(far == rnp.inf, 0.0, fraction * rnp.exp(-far))
-    at_zero = rnp.where(n > 1, 1.0 / (rnp.where(n > 1, n, 2.0) - 1.0), rnp.inf)
-    order_zero = rnp.exp(-x) / x
-    out = rnp.where(is_near, near, rnp.where(is_far, fraction, at_zero))
-    out = rnp.where(n == 0, order_zero, out)
-    return rnp.where((x < 0) | (n < 0) | (n != rnp.round(n)) | rnp.isnan(x), rnp.nan, out)
-
-
 def _expn_slope(t: Array, y: Array, n: Array, x: Array) -> Array:
     """-E(n-1), which is exp(-x) (1 + 1/x) / x for n = 0."""
     inverse = 1.0 / x
     below = rnp.exp(-x) * inverse * (1.0 + inverse)
-    return -t * rnp.where(n == 0, below, _expn(rnp.where(n == 0, 1.0, n) - 1.0, x))
-
-
-_expn.defjvps(None, _expn_slope)
+    return -t * rnp.where(n == 0, below, expn(rnp.where(n == 0, 1.0, n) - 1.0, x))
 
 
 @of_lists
 @elementwise
+@with_slopes(None, _expn_slope)
 def expn(n: Array, x: Array) -> Array:
     """En(x), the integral of exp(-x t) / t**n over t >= 1, for integer n >= 0 and x >= 0.
 
@@ -171,7 +141,16 @@ def expn(n: Array, x: Array) -> Array:
     >>> expn(2.0, 0.0)
     Array(1., f32[], cpu:0)
     """
-    return _expn(n, x)
+    is_near, is_far = (x > 0) & (x <= 1) & (n >= 1), (x > 1) & (n >= 1)
+    near = _en_series(rnp.where(is_near, n, 1.0), rnp.where(is_near, x, 1.0))
+    far = rnp.where(is_far, x, 2.0)
+    fraction = _en_fraction(rnp.where(is_far, n, 1.0), rnp.where(far == rnp.inf, 2.0, far))
+    fraction = rnp.where(far == rnp.inf, 0.0, fraction * rnp.exp(-far))
+    at_zero = rnp.where(n > 1, 1.0 / (rnp.where(n > 1, n, 2.0) - 1.0), rnp.inf)
+    order_zero = rnp.exp(-x) / x
+    out = rnp.where(is_near, near, rnp.where(is_far, fraction, at_zero))
+    out = rnp.where(n == 0, order_zero, out)
+    return rnp.where((x < 0) | (n < 0) | (n != rnp.round(n)) | rnp.isnan(x), rnp.nan, out)
 
 
 # --- sine and cosine integrals ----------------------------------------------------------------
@@ -308,8 +287,28 @@ def fresnel(x: Array) -> tuple[Array, Array]:
 # --- the dilogarithm --------------------------------------------------------------------------
 
 
-@custom_jvp
-def _spence(x: Array) -> Array:
+def _spence_slope(t: Array, y: Array, x: Array) -> Array:
+    w = x - 1.0
+    is_near = rnp.abs(w) < 1e-4
+    series = -1.0 + w * (0.5 - w * (1 / 3 - w * 0.25))
+    safe = rnp.where(is_near, 1.0, w)
+    return t * rnp.where(is_near, series, -rnp.log(x) / safe)
+
+
+@of_lists
+@elementwise
+@with_slopes(_spence_slope)
+def spence(x: Array) -> Array:
+    """The dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x; NaN below 0.
+
+    Source: DLMF 25.12.3, 25.12.4 and 25.12.6.
+    Shapes: any, unchanged. Types: bools and integers become floats.
+    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
+
+    >>> from rune.scipy.special import spence
+    >>> spence(0.0)
+    Array(1.644934, f32*[], cpu:0)
+    """
     is_far = x > 1.5
     y = rnp.where(is_far, 1.0 / rnp.where(is_far, x, 1.0), x)  # spence(x) from spence(1/x)
     is_low = y < 0.5
@@ -323,30 +322,3 @@ def _spence(x: Array) -> Array:
     value = rnp.where(is_far, -0.5 * log_x * log_x - value, value)
     value = rnp.where(x == 0, math.pi**2 / 6, rnp.where(x == rnp.inf, -rnp.inf, value))
     return rnp.where(x >= 0, value, rnp.nan)
-
-
-def _spence_slope(t: Array, y: Array, x: Array) -> Array:
-    w = x - 1.0
-    is_near = rnp.abs(w) < 1e-4
-    series = -1.0 + w * (0.5 - w * (1 / 3 - w * 0.25))
-    safe = rnp.where(is_near, 1.0, w)
-    return t * rnp.where(is_near, series, -rnp.log(x) / safe)
-
-
-_spence.defjvps(_spence_slope)
-
-
-@of_lists
-@elementwise
-def spence(x: Array) -> Array:
-    """The dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x; NaN below 0.
-
-    Source: DLMF 25.12.3, 25.12.4 and 25.12.6.
-    Shapes: any, unchanged. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
-
-    >>> from rune.scipy.special import spence
-    >>> spence(0.0)
-    Array(1.644934, f32*[], cpu:0)
-    """
-    return _spence(x)

@@ -18,8 +18,7 @@ from rune.control import while_loop
 from rune.errors import DtypeError
 from rune.ops import complex_numbers as parts
 from rune.ops.promote import promoted
-from rune.scipy.special.arguments import as_array
-from rune.transforms.custom.jvp import custom_jvp
+from rune.scipy.special.arguments import as_array, with_slopes
 from rune.typing import ArrayLike
 
 _STEPS = 20  # 7 are enough; near -1/e steps stay as long as rounding, and would not end
@@ -56,7 +55,8 @@ class _State(NamedTuple):
     n: Array
 
 
-@custom_jvp
+# (w exp(w))' = exp(w) (1 + w)
+@with_slopes(lambda t, w, z, k: t / (rnp.exp(w) * (1.0 + w)), None)
 def _lambertw(z: Array, k: Array) -> Array:
     x = rnp.real(z)
     is_finite = rnp.isfinite(x) & rnp.isfinite(rnp.imag(z))
@@ -66,10 +66,6 @@ def _lambertw(z: Array, k: Array) -> Array:
     turn = math.pi * (2.0 * k + rnp.where(x < 0, 1.0, 0.0))
     at_infinity = parts.complex(rnp.where(rnp.isinf(x), rnp.abs(x), rnp.nan), turn)
     return rnp.where(is_inner, inner, rnp.where(is_finite, at_zero, at_infinity))
-
-
-# (w exp(w))' = exp(w) (1 + w)
-_lambertw.defjvps(lambda t, w, z, k: t / (rnp.exp(w) * (1.0 + w)), None)
 
 
 def _solved(z: Array, k: Array) -> Array:

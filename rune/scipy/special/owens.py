@@ -8,9 +8,8 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
-from rune.scipy.special.arguments import elementwise
+from rune.scipy.special.arguments import elementwise, with_slopes
 from rune.scipy.special.error_functions import normal_cdf
-from rune.transforms.custom.jvp import custom_jvp
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 8.7  # standard deviations beyond which the integrand is below 1e-16 of its largest value
@@ -27,17 +26,6 @@ def _of_small(h: Array, a: Array) -> Array:
     return total * end * (0.5 / math.pi)
 
 
-@custom_jvp
-def _owens_t(h: Array, a: Array) -> Array:
-    h, size = rnp.abs(h), rnp.abs(a)
-    is_small = size <= 1.0
-    product = rnp.where(is_small | (h == 0), h, h * size)
-    small = _of_small(rnp.where(is_small, h, product), rnp.where(is_small, size, 1.0 / size))
-    p, q = normal_cdf(-h), normal_cdf(-product)
-    out = rnp.where(is_small, small, 0.5 * (p + q) - p * q - small)
-    return rnp.where(a < 0, -out, out)
-
-
 def _wrt_h(t: Array, y: Array, h: Array, a: Array) -> Array:
     half = normal_cdf(a * h) - 0.5
     return -t * rnp.exp(-0.5 * h * h) * half / math.sqrt(2 * math.pi)
@@ -48,10 +36,8 @@ def _wrt_a(t: Array, y: Array, h: Array, a: Array) -> Array:
     return t * rnp.exp(-0.5 * h * h * square) / (2 * math.pi * square)
 
 
-_owens_t.defjvps(_wrt_h, _wrt_a)
-
-
 @elementwise
+@with_slopes(_wrt_h, _wrt_a)
 def owens_t(h: Array, a: Array) -> Array:
     """Owen's T, 1/2π times the integral of exp(-h²(1 + t²)/2) / (1 + t²) from 0 to a.
 
@@ -64,4 +50,10 @@ def owens_t(h: Array, a: Array) -> Array:
     >>> owens_t(0.0, 1.0)
     Array(0.12500001, f32*[], cpu:0)
     """
-    return _owens_t(h, a)
+    h, size = rnp.abs(h), rnp.abs(a)
+    is_small = size <= 1.0
+    product = rnp.where(is_small | (h == 0), h, h * size)
+    small = _of_small(rnp.where(is_small, h, product), rnp.where(is_small, size, 1.0 / size))
+    p, q = normal_cdf(-h), normal_cdf(-product)
+    out = rnp.where(is_small, small, 0.5 * (p + q) - p * q - small)
+    return rnp.where(a < 0, -out, out)

@@ -11,6 +11,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
+from rune.ops.family import wide
 from rune.records import dataclass
 from rune.scipy.special.arguments import reals
 from rune.scipy.special.error_functions import ndtr
@@ -41,6 +42,7 @@ class gaussian_kde:
 
     def __init__(self, dataset: ArrayLike, bw_method: float | str | None = None, weights: Array | None = None):
         (data,) = reals("gaussian_kde", rnp.atleast_2d(rnp.asarray(dataset)))
+        data = rnp.astype(data, wide(data.dtype))  # a covariance of half types would overflow
         if data.ndim != 2 or data.shape[0] == 0 or data.shape[1] < 2:
             raise ShapeError(f"gaussian_kde: cannot use a dataset of shape {data.shape}")
         count = data.shape[1]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune import ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
@@ -52,11 +53,17 @@ class _Sample:
             return rnp.asarray(self.length, self.x.dtype)
         return rnp.sum(self.mask, self.axis, keepdims=keepdims, dtype=self.x.dtype)
 
+    def from_mean(self, values: Array, keepdims: bool = True) -> Array:
+        """Values less the mean: exactly 0 for equal numbers, even if their mean is rounded."""
+        least = rnp.min(self.x, self.axis, keepdims=keepdims, initial=rnp.inf, where=self.mask)
+        least = ops.stop_gradient(least)  # any shift is right
+        return values - least - self.mean(self.x - least, keepdims)
+
     def central(self, power: int, keepdims: bool) -> Array:
-        return self.mean((self.x - self.mean(self.x)) ** power, keepdims)
+        return self.mean(self.from_mean(self.x) ** power, keepdims)
 
     def spread(self, ddof: int, keepdims: bool = True) -> Array:
-        return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
+        return rnp.std(self.from_mean(self.x), self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
 
     def result(self, statistic: Array, keepdims: bool = False) -> Array:
         """A statistic in the dtype of results. If axes were joined, keepdims keeps as many, all of
@@ -215,7 +222,8 @@ def zmap(
     points, dtype = widened(*reals("zmap", scores))
     s = _sample("zmap", compare, axis, nan_policy)
     keepdims = axis is not None
-    return rounded((points - s.mean(s.x, keepdims)) / s.spread(ddof, keepdims), rnp.result_type(dtype, s.dtype))
+    scores = s.from_mean(points, keepdims) / s.spread(ddof, keepdims)
+    return rounded(scores, rnp.result_type(dtype, s.dtype))
 
 
 def _averaged(s: _Sample, values: Array, weights: ArrayLike | None, keepdims: bool) -> Array:
@@ -280,7 +288,8 @@ def hmean(
     s = _sample("hmean", a if dtype is None else rnp.asarray(a, dtype), axis, nan_policy)
     if weights is not None and axis is None:
         weights = rnp.ravel(rnp.asarray(weights))
-    return s.result(1.0 / _averaged(s, 1.0 / s.x, weights, keepdims), keepdims)
+    reciprocals = rnp.where(s.x < 0, rnp.nan, 1.0 / s.x)
+    return s.result(1.0 / _averaged(s, reciprocals, weights, keepdims), keepdims)
 
 
 def iqr(
@@ -466,10 +475,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
 def _counts(rows: Array, nan_policy: str) -> Array:
     """How often each number occurs in its row, which is sorted."""
     counts = _ranks(rows, "max") - _ranks(rows, "min") + 1
-    if nan_policy == "omit" or not rnp.issubdtype(rows.dtype, rnp.inexact):
+    if not rnp.issubdtype(rows.dtype, rnp.inexact):
         return counts
     missing = rnp.isnan(rows)
-    return rnp.where(missing, rnp.sum(missing, -1, keepdims=True), counts)
+    count = 0 if nan_policy == "omit" else rnp.sum(missing, -1, keepdims=True)
+    return rnp.where(missing, count, counts)
 
 
 # --- correlation ------------------------------------------------------------------------------
