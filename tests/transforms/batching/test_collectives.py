@@ -223,10 +223,11 @@ def test_an_unnamed_axis_is_an_error_that_explains_how_to_name_it():
 def test_the_largest_and_the_smallest_bool_are_bools(size: int):
     x = np.arange(size) % 3 == 1
 
-    for collective, expected in ((lax.pmax, x.max()), (lax.pmin, x.min())):
-        out = over(lambda v: collective(v, "i"), x)
-        assert out.dtype == np.bool_
-        np.testing.assert_array_equal(out, np.broadcast_to(expected, size))
+    largest, smallest = over(lambda v: (lax.pmax(v, "i"), lax.pmin(v, "i")), x)
+
+    assert largest.dtype == smallest.dtype == np.bool_
+    np.testing.assert_array_equal(largest, np.broadcast_to(x.max(), size))
+    np.testing.assert_array_equal(smallest, np.broadcast_to(x.min(), size))
 
 
 def test_the_derivative_of_pmax_is_refused():
