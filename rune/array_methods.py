@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rune import config, dtypes, locks
 from rune.array import Array
+from rune.array_at import at
 from rune.array_functions import ArrayFunctions, namespace
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
@@ -106,3 +107,4 @@ def attach() -> None:
     for name, method in {**methods, "flatten": ravel}.items():
         method.__qualname__ = f"Operators.{method.__name__}"
         setattr(Operators, name, method)
+    setattr(Operators, "at", at)  # noqa: B010  # a property, which type checkers let nobody assign

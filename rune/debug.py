@@ -26,6 +26,7 @@ from rune import dtypes, tree
 from rune.absent import of as _absent
 from rune.array import Array
 from rune.config import setting
+from rune.core.interpreter import Tracer
 from rune.errors import ArgumentError
 from rune.listing import names as _names
 from rune.profiling import Profile, gathering
@@ -34,10 +35,11 @@ from rune.sharding import Sharding, picture
 from rune.transforms.callback import debug_callback
 from rune.transforms.checkpoint.residuals import print_saved_residuals, saved_residuals
 from rune.transforms.inspect.breakpoint import breakpoint
+from rune.transforms.inspect.layouts import inspect_array_sharding, inspect_layout
 from rune.transforms.inspect.live_arrays import live_arrays_with_lines as live_arrays
 
-__all__ = ["Profile", "breakpoint", "callback", "checks", "live_arrays", "print", "print_saved_residuals"]
-__all__ += ["profile", "saved_residuals", "visualize_array_sharding", "visualize_sharding"]
+__all__ = ["Profile", "breakpoint", "callback", "checks", "inspect_array_sharding", "live_arrays", "print"]
+__all__ += ["print_saved_residuals", "profile", "saved_residuals", "visualize_array_sharding", "visualize_sharding"]
 
 
 @contextmanager
@@ -224,8 +226,9 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding) -> None:
 def visualize_array_sharding(arr: Array) -> None:
     """Print which device holds which block of an array.
 
-    arr:     a vector or a matrix
-    Errors:  ArgumentError for another rank, and for a value that is not on any device yet.
+    arr:     a vector or a matrix; the picture of a traced one is printed once, before the program
+             first runs on its devices, and under vmap it is that of all lanes
+    Errors:  ArgumentError for another rank, and for a value that is not an array.
 
     >>> import rune, rune.numpy as rnp
     >>> from rune.sharding import Mesh, NamedSharding, P
@@ -236,12 +239,11 @@ def visualize_array_sharding(arr: Array) -> None:
     │    cpu:0    │ reference:0 │
     └─────────────┴─────────────┘
     """
-    if type(arr) is not Array:
-        raise ArgumentError(
-            f"debug.visualize_array_sharding: cannot draw the blocks of a {type(arr).__name__} (an Array required)",
-            hint="inside a transformed function no device holds a value yet; draw what the function returns",
-        )
-    _draw("debug.visualize_array_sharding", arr.buffer.shape, arr.sharding)
+    name = "debug.visualize_array_sharding"
+    if not isinstance(arr, Array | Tracer):
+        raise ArgumentError(f"{name}: cannot draw the blocks of a {type(arr).__name__} (an Array required)")
+    picture.require_drawable(name, arr.shape)
+    inspect_layout(arr, lambda sharding, shape: _draw(name, _typing.cast("Sequence[int]", shape), sharding))
 
 
 def _draw(operation: str, shape: Sequence[int], sharding: Sharding) -> None:

@@ -354,7 +354,7 @@ class CompileError(RuneError, RuntimeError):
         self.source = source
 
 
-class DeviceError(RuneError, RuntimeError):
+class DeviceError(RuneError, RuntimeError, ValueError):
     """A device that is absent, or arrays on different devices.
 
     >>> import rune, rune.numpy as rnp

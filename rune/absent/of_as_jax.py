@@ -98,10 +98,7 @@ NAMES: Mapping[str, Table] = {
         "A device without a machine; describe programs on devices that exist.": "AbstractDevice",
         _DISTRIBUTED_TYPES: "ManualAxisType",
     },
-    "jax.debug": {
-        _INSIDE: "DebugEffect OrderedDebugEffect",
-        "Use `x.sharding` of the result.": "inspect_array_sharding",
-    },
+    "jax.debug": {_INSIDE: "DebugEffect OrderedDebugEffect"},
     "jax.ad_checkpoint": {
         "Answers of policies; `rune.checkpoint_policies` has the policies.": "Offloadable Recompute Saveable"
     },

@@ -110,7 +110,8 @@ def _over_names(primitive: Collective, x: T, axis_name: Name, axis_index_groups:
 
     def one(leaf: ArrayLike) -> Value:
         array = rnp.array(leaf)
-        x: Value = array.astype(dtypes.i32) if array.dtype == dtypes.bool_ else array
+        is_counted = primitive is ops.psum and array.dtype == dtypes.bool_
+        x: Value = array.astype(dtypes.i32) if is_counted else array
         for name in names_of(axis_name):
             size_of(name)
             x = primitive(_as_varying(x, name), axis_name=name, **group)
@@ -159,7 +160,7 @@ def pmax(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
     """The largest value over all lanes, in every lane. Not differentiable.
 
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, unchanged. Types: real, that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: real, that of `x`; the largest bool is True.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -174,7 +175,7 @@ def pmin(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
     """The smallest value over all lanes, in every lane. Not differentiable.
 
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, unchanged. Types: real, that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: real, that of `x`; the smallest bool is False.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 

@@ -19,6 +19,7 @@ from rune.backends import Device
 from rune.backends.shared.host_memory import machine_bytes
 from rune.core.interpreter import Tracer, type_of
 from rune.core.no_sharding import is_unsaid
+from rune.core.partition_spec import PartitionSpec
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, OutOfMemory, ShapeError, TracerArrayConversionError
@@ -26,7 +27,7 @@ from rune.ops.arithmetic import convert
 from rune.ops.conventions import astype, entries, normalised_axis, reshape, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
-from rune.sharding.shardings import Sharding
+from rune.sharding.shardings import NamedSharding, Sharding
 from rune.transforms.compile.placement import destinations, device_put, put_each
 from rune.transforms.eval_shape import described
 from rune.typing import ArrayLike
@@ -230,10 +231,16 @@ def laid_out(x: X, sharding: Sharding | None) -> X:
 
 
 def beside(out: Array, x: ArrayLike) -> Array:
-    """`out` on the device that `x` is committed to; unchanged if either is traced."""
-    if type(x) is Array and type(out) is Array and x.committed:
-        return device_put(out, x.device)
-    return out
+    """`out` on the device that `x` is committed to; unchanged if either is traced.
+
+    On a mesh it is split as `x` is if it has the same shape, and otherwise whole on each device.
+    """
+    if type(x) is not Array or type(out) is not Array or not x.committed:
+        return out
+    sharding = x.sharding
+    if isinstance(sharding, NamedSharding) and out.shape != x.shape:
+        return device_put(out, NamedSharding(sharding.mesh, PartitionSpec()))
+    return device_put(out, x.device)
 
 
 def known(name: str, x: ArrayLike, parameter: str) -> np.ndarray:

@@ -31,6 +31,7 @@ from rune.ops.updates import change_window, most_times, scattered, writing_mode
 
 if TYPE_CHECKING:
     from rune.array import Array
+    from rune.sharding.shardings import Sharding
 
 Values: TypeAlias = Operand | list | tuple  # arrays, numbers, or nested lists of them
 MODES = {
@@ -55,14 +56,14 @@ class How(TypedDict, total=False):
     unique_indices: a promise that no element is indexed twice
     indices_are_sorted: a promise, accepted for JAX's sake; it makes nothing faster
     wrap_negative_indices: whether a negative index counts from the end (True by default)
-    out_sharding: must be None; `rune.lax.with_sharding_constraint` lays the result out
+    out_sharding: the sharding of the result; None leaves the choice to rune
     """
 
     mode: str | None
     unique_indices: bool
     indices_are_sorted: bool
     wrap_negative_indices: bool
-    out_sharding: None
+    out_sharding: Sharding | None
 
 
 class At(Generic[A]):
@@ -134,12 +135,13 @@ class AtIndex(Generic[A]):
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         wrap_negative_indices: bool = True,
-        out_sharding: None = None,
+        out_sharding: Sharding | None = None,
     ) -> A:
         """x[index]. With mode "fill" (or "drop") an index out of bounds reads `fill_value`; with
         "wrap" it is taken modulo the size of its axis.
 
         The default `fill_value` is NaN, the least signed or the largest unsigned integer, or True.
+        `out_sharding` is the sharding of the result; None leaves the choice to rune.
 
         >>> import rune.numpy as rnp
         >>> rnp.arange(3.0).at[5].get(mode="fill", fill_value=-1.0)

@@ -81,7 +81,7 @@ def refuse_mask(name: str, value: object) -> None:
         )
 
 
-def refuse_sharding(name: str, out_sharding: None) -> None:
+def refuse_sharding(name: str, out_sharding: object) -> None:
     """Errors: ArgumentError for any sharding: this layer lies below the one that has meshes."""
     if not is_unsaid(out_sharding):
         raise ArgumentError(

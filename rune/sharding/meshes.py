@@ -157,6 +157,11 @@ def _require_names(shape: Sequence[int], names: Sequence[Name]) -> None:
         raise ArgumentError(
             f"Mesh: cannot name the axes of {_sizes(shape)} devices {names} ({len(shape)} names required)"
         )
+    if None in names:
+        raise ArgumentError(
+            f"Mesh: cannot name an axis None ({names}; in a spec it says that an axis is not split)",
+            hint='Mesh(devices, ("data",))',
+        )
     duplicates = [name for n, name in enumerate(names) if name in names[:n]]
     if duplicates:
         raise ArgumentError(f"Mesh: cannot name two axes {duplicates[0]!r} ({names})")

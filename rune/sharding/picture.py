@@ -9,6 +9,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 from rune.backends import Device
+from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.records import dataclass
 from rune.sharding.shardings import Block, Sharding
@@ -27,9 +28,18 @@ class Grid:
     holders: tuple[tuple[tuple[Device, ...], ...], ...]
 
 
-def can_draw(shape: Sequence[int]) -> bool:
+def can_draw(shape: Sequence[Size]) -> bool:
     """Whether an array is a vector or a matrix."""
     return len(shape) in (1, 2)
+
+
+def require_drawable(operation: str, shape: Sequence[Size]) -> None:
+    """Errors: ArgumentError unless there are one or two axes."""
+    if not can_draw(shape):
+        raise ArgumentError(
+            f"{operation}: cannot draw the blocks of {list(shape)} (1 or 2 axes required)",
+            hint="pass a slice, x[0], or x.reshape(-1, x.shape[-1])",
+        )
 
 
 def grid_of(operation: str, shape: Sequence[int], sharding: Sharding) -> Grid:
@@ -37,11 +47,7 @@ def grid_of(operation: str, shape: Sequence[int], sharding: Sharding) -> Grid:
 
     Errors: ArgumentError for another rank; those of the sharding.
     """
-    if not can_draw(shape):
-        raise ArgumentError(
-            f"{operation}: cannot draw the blocks of {list(shape)} (1 or 2 axes required)",
-            hint="pass a slice, x[0], or x.reshape(-1, x.shape[-1])",
-        )
+    require_drawable(operation, shape)
     holders: dict[tuple[str, ...], list[Device]] = {}
     for device, block in sharding.devices_indices_map(shape).items():
         holders.setdefault(_parts(block, shape), []).append(device)

@@ -25,6 +25,7 @@ MESHES: list[tuple[str, str]] = [
     ("no devices", "Mesh([], 'data')"),
     ("a name too few", "Mesh([['cpu:0'], ['reference:0']], 'data')"),
     ("one name for two axes", "Mesh([['cpu:0'], ['reference:0']], ('data', 'data'))"),
+    ("an axis named None", "make_mesh((1,), (None,))"),
     ("a number of devices in the place of a grid", "make_mesh(2, 'data')"),
     ("an axis of -1 devices", "make_mesh((-1,), ('data',))"),
     ("sizes without names", "AbstractMesh((2, 4), ('data',))"),

@@ -39,6 +39,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.tree_files",),
     ("rune.files",),
     ("rune.array_methods",),
+    ("rune.array_at",),
     ("rune.array_functions",),
     ("rune.lax", "rune.random"),
     ("rune.scipy",),

@@ -14,7 +14,7 @@ OF_PROGRAMS = frozenset(
     {"test_batches", "test_bodies", "test_callbacks", "test_pmap", "test_programs", "test_variation"}
     | {"test_donation", "test_variation_laws", "test_partition", "test_messages"}
 )
-OF_NEIGHBOURS = frozenset({"test_borders", "test_indices"})
+OF_NEIGHBOURS = frozenset({"test_borders", "test_eager_functions", "test_indices", "test_layouts_of_updates"})
 OTHERS = frozenset(file.stem for file in HERE.glob("test_*.py")) - OF_PROGRAMS - OF_NEIGHBOURS
 
 

@@ -168,3 +168,17 @@ def test_an_axis_that_does_not_divide_is_named_with_the_size_to_pad_it_to():
 def test_a_spec_longer_than_the_shape_is_refused():
     with pytest.raises(ShapeError, match=r"cannot cut \[4\] as P\(None, 'data'\) says \(2 axes required\)"):
         NamedSharding(TWO, P(None, "data")).shard_shape((4,))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: make_mesh((2,), ("data",), devices=["cpu:0"]),
+        lambda: rune.device_put(np.ones(2), "cpu:0") + rune.device_put(np.ones(2), "reference:0"),
+        lambda: make_mesh((1,), (None,)),
+    ],
+    ids=["too few devices", "arrays on two devices", "an axis named None"],
+)
+def test_what_jax_refuses_by_a_value_error_is_one_here(call: Any):
+    with pytest.raises(ValueError, match="cannot"):
+        call()

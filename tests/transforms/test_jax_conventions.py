@@ -92,7 +92,6 @@ def test_an_argument_at_its_default_changes_nothing(name: str):
         (lambda: rune.vmap(rnp.sin, sum_match=True), "sum_match"),
         (lambda: rune.checkpoint(rnp.sin, concrete=True), "concrete"),
         (lambda: lax.scan(lambda c, _: (c, c), 0.0, length=2, _split_transpose=True), "_split_transpose"),
-        (lambda: Y.at[0].set(1.0, out_sharding="data"), "out_sharding"),
         (lambda: rnp.einsum("i,i", X[0], X[0], _dot_general=lambda *a: X), "contract by"),
     ],
 )

@@ -249,14 +249,13 @@ def test_a_function_that_remembers_its_arguments_keeps_no_traced_value():
     "read",
     [
         lambda x: rune.viz.shards(x),
-        lambda x: rune.debug.visualize_array_sharding(x),
         lambda x: rune.tree.save("never.safetensors", x),
         lambda x: rune.distributed.save_checkpoint("never", x),
         lambda x: rune.distributed.process_allgather(x),
         lambda x: rune.distributed.broadcast_one_to_all(x),
         lambda x: rune.make_array_from_process_local_data(ON_ONE, x),
     ],
-    ids=["shards", "visualize", "save", "save_checkpoint", "process_allgather", "broadcast", "make_array"],
+    ids=["shards", "save", "save_checkpoint", "process_allgather", "broadcast", "make_array"],
 )
 def test_attributes_of_concrete_arrays_are_refused_on_traced_values(transform: Any, read: Any):
     with pytest.raises(rune.errors.RuneError, match=r"an Array|no value yet"):

@@ -3,6 +3,7 @@
     keys      key_reuse.py         records the keys that the program uses; a second use is an error
     moves     segments.py          runs a program that moves values in parts, one for each device
     mesh      sharding/            runs a program that mentions a mesh on the devices of the mesh
+    layouts   inspect/layouts.py   reports the layouts that a program asks for
     faults    nans_and_bounds.py   runs a watched program instead, and raises what it reports
     then      executables.py       compiles, and runs on buffers
 
@@ -25,13 +26,14 @@ from rune.core.memo import per_program
 from rune.core.program import Atom, Equation, Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.sharding import Mesh, PartitionSpec
+from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.sharding.memory import Spread
 from rune.transforms.checks.key_reuse import note_program
 from rune.transforms.checks.nans_and_bounds import is_watching, watched_program, without_faults
 from rune.transforms.compile.executables import Schedules, execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
+from rune.transforms.inspect.layouts import has_inspections, report, report_at
 from rune.transforms.programs.call_rules import of_results
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.constraint import CONSTRAINTS
@@ -156,6 +158,8 @@ def _for_places(
     everywhere = Region(mesh, mesh.axis_names, is_watched=is_watched, has_spans=has_spans)
     local, shortest_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
     out_specs = map(_as_written, shortest_specs, program.outputs, _wordings(program, mesh, places))
+    # In the body of a shard_map a value is what one device has, and not split.
+    report(local, NamedSharding(mesh, PartitionSpec()))
     return OnMesh(mesh, local, in_specs, tuple(out_specs))
 
 
@@ -204,6 +208,13 @@ def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> 
     return spec
 
 
+def _report_layouts(
+    later: Run, program: Program, args: Sequence[Value], place: Place, donations: tuple[int, ...]
+) -> list[Array]:
+    report_at(program, place)
+    return later(program, args, place, donations)
+
+
 def _watch(
     later: Run, program: Program, args: Sequence[Value], place: Place, donations: tuple[int, ...]
 ) -> list[Array]:
@@ -216,5 +227,6 @@ STAGES = (
     Stage(lambda program, settings, place: settings.check_keys, _note_keys),
     Stage(lambda program, settings, place: bool(devices_within(program)), run_segments),
     Stage(lambda program, settings, place: isinstance(place.device, Spread) or bool(meshes_within(program)), _on_mesh),
+    Stage(lambda program, settings, place: has_inspections(program), _report_layouts),
     Stage(lambda program, settings, place: is_watching(settings), _watch),
 )

@@ -9,6 +9,9 @@ reveal it: code is compiled only where it gives the bits of eager evaluation (ex
 piece or in several, with the functions of eager evaluation between them (pieces.py). Functions that
 only move elements become a line of NumPy views. All other calls stay eager: those that cannot be
 compiled so, those under checks, on a device, or under a transformation.
+
+On a mesh a call is compiled at once: between its operations, parts that the devices do not share
+evenly would be gathered on all of them (the two slices that `roll` joins).
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from rune.errors import RuneError
 from rune.lowering.live import live
 from rune.ops import movement
 from rune.options import FIRST_CPU
+from rune.sharding.memory import Spread
 from rune.transforms.compile.exact import is_exact
 from rune.transforms.compile.jit import jit
 from rune.transforms.compile.pieces import flat, in_order, line_of, pieces_of
@@ -85,9 +89,12 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
                 return state(*arrays)
             except RuneError:  # the function itself gives a better error
                 return function(*args, **kwargs)
-        result = function(*args, **kwargs)
         if len(kinds) >= KINDS:
             _forget_seldom(kinds)
+        if state == 0 and any(map(_is_on_mesh, arrays)):
+            kinds[key] = _as_one_program(function, args, kwargs, arrays)
+            return call(*args, **kwargs)
+        result = function(*args, **kwargs)
         kinds[key] = _next(state, function, args, kwargs, arrays)
         return result
 
@@ -98,7 +105,9 @@ def _kind(argument: object, arrays: list[Array]) -> Hashable:
     """The key of an argument, whose arrays are appended to `arrays`; None if it has no key."""
     if type(argument) is Array:
         arrays.append(argument)
-        return argument.type if argument.place is CPU else None
+        if argument.place is CPU:
+            return argument.type
+        return (argument.type, argument.place) if _is_on_mesh(argument) else None
     if type(argument) in _BY_VALUE:
         return type(argument), argument
     if type(argument) is float:
@@ -107,6 +116,10 @@ def _kind(argument: object, arrays: list[Array]) -> Hashable:
         parts = [_kind(x, arrays) for x in argument]
         return None if None in parts else (type(argument), *parts)
     return (type(argument), argument) if isinstance(argument, type | np.dtype) else None
+
+
+def _is_on_mesh(x: Array) -> bool:
+    return isinstance(x.place.device, Spread)
 
 
 def _forget_seldom(kinds: dict[Hashable, int | Specialised[R] | None]) -> None:
@@ -159,6 +172,21 @@ def _specialised(
         line = _line(program, trace)
         return None if line is None else _on_buffers(line, trace)
     return jitted if is_exact(program) else _in_pieces(program, trace)
+
+
+def _as_one_program(
+    function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
+) -> Specialised[R] | None:
+    """The function of the arrays alone, for devices of a mesh; None if it stays eager."""
+    if is_watched(config.current()):
+        return None
+    jitted = jit(_of_arrays(function, args, kwargs))
+    try:
+        trace = jitted.traced(*arrays)
+    except RuneError:
+        return None
+    # A single operation is a program of its own already.
+    return jitted if len(live(trace.program).equations) > 1 and not trace.needs else None
 
 
 def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, object]) -> Specialised[R]:

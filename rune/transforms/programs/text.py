@@ -16,10 +16,11 @@ from rune.transforms.custom.linear_call import linear_call_primitive
 from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
 from rune.transforms.custom.vmap import custom_vmap_call
 from rune.transforms.eval_shape import ShapeDtypeStruct
+from rune.transforms.inspect.layouts import inspect_sharding
 from rune.transforms.sharding.constraint import CONSTRAINTS
 from rune.transforms.sharding.primitive import shard_map_primitive
 
 _CUSTOM = (custom_jvp_call, custom_vjp_call, custom_lin, custom_vmap_call, linear_call_primitive)
-_DEVICES = (callback_primitive, to_device, shard_map_primitive, *CONSTRAINTS)
+_DEVICES = (callback_primitive, to_device, shard_map_primitive, inspect_sharding, *CONSTRAINTS)
 PRIMITIVES = (jit_primitive, checkpoint_primitive, apart, name_primitive, last_failure, *_CUSTOM, *_DEVICES)
 RECORDS = (ShapeDtypeStruct, Simple, ByName, Either)  # dataclasses among the parameters

@@ -30,6 +30,7 @@ from rune.lowering.meetings import OnceCall
 from rune.ops.branch import branch
 from rune.ops.loop import loop
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
+from rune.transforms.inspect.layouts import inspect_sharding
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.variation import untyped
 from rune.transforms.sharding.block import Block, Computed, Layouts
@@ -68,6 +69,14 @@ class Localize(Layouts):
         if primitive is branch:
             with use(self.parent):
                 return local_branch(self, args, **params)
+        if primitive is inspect_sharding:
+            layout = self.layout(args[0])
+            whole_array = {
+                "sharding": NamedSharding(self.region.mesh, spec_of(layout)),
+                "shape": type_of(args[0]).shape,
+            }
+            with use(self.parent):
+                return inspect_sharding(self.at(args[0], layout), **{**params, **whole_array})
         # A callback runs once on all of the data, not once for each device.
         if isinstance(primitive.lower, Host):
             with use(self.parent):

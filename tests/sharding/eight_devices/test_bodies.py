@@ -190,3 +190,19 @@ def test_an_index_out_of_bounds_in_an_operation_on_sharded_arrays_is_found():
 
     with rune.debug.checks(bounds=True), pytest.raises(BoundsError, match="found index 99 out of bounds"):
         rune.jit(lambda x, n: x[n])(x, 99)
+
+
+@pytest.mark.parametrize("groups", [None, [[0, 2], [3, 1]]], ids=["all", "in groups"])
+def test_the_largest_and_the_smallest_bool_over_devices_are_bools(groups: Any):
+    mesh, x = make_mesh((4,), ("a",)), np.array([[True, False, False], [False, False, True]] * 2)
+
+    def body(row: Any) -> Any:
+        return [f(row, "a", axis_index_groups=groups) for f in (lax.pmax, lax.pmin)]
+
+    largest, smallest = rune.shard_map(body, mesh=mesh, in_specs=P("a"), out_specs=P("a"))(x)
+
+    assert largest.dtype == smallest.dtype == np.bool_
+    for members in groups or [[0, 1, 2, 3]]:
+        for member in members:
+            np.testing.assert_array_equal(largest[member], x[members].max(0))
+            np.testing.assert_array_equal(smallest[member], x[members].min(0))

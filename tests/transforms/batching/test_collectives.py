@@ -219,6 +219,17 @@ def test_an_unnamed_axis_is_an_error_that_explains_how_to_name_it():
     assert "rune.vmap(f, axis_name='k')" in str(error.value)
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 129])
+def test_the_largest_and_the_smallest_bool_are_bools(size: int):
+    x = np.arange(size) % 3 == 1
+
+    largest, smallest = over(lambda v: (lax.pmax(v, "i"), lax.pmin(v, "i")), x)
+
+    assert largest.dtype == smallest.dtype == np.bool_
+    np.testing.assert_array_equal(largest, np.broadcast_to(x.max(), size))
+    np.testing.assert_array_equal(smallest, np.broadcast_to(x.min(), size))
+
+
 def test_the_derivative_of_pmax_is_refused():
     with pytest.raises(rune.errors.TransformError, match="pmax"):
         over(rune.grad(lambda x: lax.pmax(x, "i").sum()), X)
