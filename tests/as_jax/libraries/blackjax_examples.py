@@ -11,7 +11,7 @@ from blackjax.diagnostics import effective_sample_size, potential_scale_reductio
 MATRIX = jnp.array([[2.0, 0.6], [0.6, 1.0]])
 # Why rune answers differently.
 DIFFERENCES = {
-    "marginal_sampler_of_a_latent_gaussian": "a draw is moved by eigenvectors, whose signs are free; by JAX's it is equal"
+    "marginal_sampler_of_a_latent_gaussian": "draws follow eigenvectors, whose signs are free; by JAX's they are equal"
 }
 
 
