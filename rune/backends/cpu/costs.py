@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from rune import dims
 from rune.backends.cpu import kinds_of_calls
-from rune.lowering.codegen.llvm.render import Rendered
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.factors import factor_of, is_factor
 from rune.lowering.kernelize.walks import SIZES
@@ -15,6 +15,7 @@ from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Step, all
 from rune.records import dataclass
 
 MOST_WORK = 5e6  # estimated instructions of a draft, one or two milliseconds
+SURE_STEPS = 1000  # of a `while` that a draft must be able to take if its loops run one by one
 INNER_STEPS = 100  # of a `while`, expected in a draft each time that a loop around it runs it
 FIRST_COST = 1e6  # instructions before a loop first checks for signals: under a millisecond
 _DOT_COST = 1 / 16  # of one multiplication of a matrix product, in vectors
@@ -22,13 +23,30 @@ _FLOP_COST = 1 / 8  # of one operation of products and factorisations in a draft
 _COPY_COST = 1 / 4  # of one element of a copy
 
 
-def cost_of(steps: Iterable[Step], kernels: Mapping[str, Rendered]) -> float | None:
+class Costed(Protocol):
+    """A kernel as text, or only its layout."""
+
+    @property
+    def range(self) -> dims.Size:
+        """How many units it has."""
+        ...
+
+    @property
+    def unit_cost(self) -> float:
+        """The cost of one of them."""
+        ...
+
+
+Kernels = Mapping[str, Costed]
+
+
+def cost_of(steps: Iterable[Step], kernels: Kernels) -> float | None:
     """The cost of all steps; None if it depends on symbolic sizes or on data."""
     costs = [_step_cost(step, kernels) for step in steps]
     return None if None in costs else sum(c for c in costs if c is not None)
 
 
-def _step_cost(step: Step, kernels: Mapping[str, Rendered]) -> float | None:
+def _step_cost(step: Step, kernels: Kernels) -> float | None:
     match step:
         case Launch():
             kernel = kernels[step.kernel]
@@ -57,7 +75,7 @@ def _products(step: Call) -> int:
     return math.prod(x for x in map(parameters.get, SIZES) if isinstance(x, int))
 
 
-def first_steps(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
+def first_steps(loop: Loop, kernels: Kernels) -> int:
     """The number of steps after which a loop first calls the pulse: too few to be noticed."""
     inside = [loop.body] if loop.condition is None else [loop.body, loop.condition]
     cost = cost_of((step for plan in inside for step in plan.steps), kernels)
@@ -67,7 +85,7 @@ def first_steps(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
 # --- drafts (drafts.py) -------------------------------------------------------------------------
 
 
-def draft_cost(plan: Plan, kernels: Mapping[str, Rendered], machine: Machine) -> float:
+def draft_cost(plan: Plan, kernels: Kernels, machine: Machine) -> float:
     """The cost of a run of a draft; infinite if it depends on symbolic sizes or on data.
 
     A `while` gives up in time, and the final code begins the run again, which requires that a run
@@ -80,13 +98,21 @@ def draft_cost(plan: Plan, kernels: Mapping[str, Rendered], machine: Machine) ->
     return _Draft(kernels, machine, can_begin_anew(plan), inner_steps).cost(plan.steps)
 
 
+def is_short_one_by_one(plan: Plan, kernels: Kernels, machine: Machine) -> bool:
+    """Whether a draft may run the loops of these kernels one by one.
+
+    A `while` counts as SURE_STEPS: with few loops in lanes it would give up earlier.
+    """
+    return _Draft(kernels, machine, inner_steps=SURE_STEPS).cost(plan.steps, is_inner=True) <= MOST_WORK
+
+
 def can_begin_anew(plan: Plan) -> bool:
     """Whether a run that was given up can be repeated: not if it calls Python, which has
     effects."""
     return not any(isinstance(step, Call) and step.routine == "callback" for step in all_steps(plan))
 
 
-def rounds_of_draft(loop: Loop, kernels: Mapping[str, Rendered], machine: Machine, around: float = 1.0) -> int:
+def rounds_of_draft(loop: Loop, kernels: Kernels, machine: Machine, around: float = 1.0) -> int:
     """How many steps of a loop a draft runs at most; after so many steps of a `while` it gives up.
 
     around: rounds of the loops around it, in each of which it may run as many steps
@@ -105,7 +131,7 @@ class _Draft:
     inner_steps: those of a `while` inside another loop
     """
 
-    kernels: Mapping[str, Rendered]
+    kernels: Kernels
     machine: Machine
     can_stop: bool = True
     inner_steps: float = INNER_STEPS

@@ -22,8 +22,10 @@ profiled, or runs in a crew, is compiled at full effort at once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Self
 
@@ -40,7 +42,7 @@ from rune.errors import OutOfMemory
 from rune.records import dataclass
 
 if TYPE_CHECKING:
-    from rune.backends.cpu.plan import Rendering
+    from rune.backends.cpu.plan import Layouts, Rendering
     from rune.lowering.codegen.llvm.render import Rendered
     from rune.lowering.plan import Plan
 
@@ -54,20 +56,29 @@ class DraftExecutable(CpuExecutable):
 
     code_host: Host  # for which the code is compiled: the entire device, or one core
     when_refined: Callable[[Self], object] | None = None  # called once, with the executable
-    _kernels: Callable[[], Mapping[str, Rendered]]  # as text, the same for both kinds of code
+    _kernels: Callable[[], Mapping[str, Rendered]]  # of the final code, as text
     _origin: Self | None = None  # the executable that this one is on another device
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
-        self._host, kernels = host, plans().render_kernels(plan, host)
-        self._kernels = lambda: kernels
-        self.code_host = self._host_for(plan, kernels)
+        self._host, layouts = host, plans().layouts_of(plan, host)
+        self._kernels = functools.cache(partial(plans().render_in_lanes, plan, host, layouts))
+        self.code_host = self._host_for(plan, layouts)
+        kernels = self.kernels_of_code(plan, layouts)
         return plans().compiled(plan, replace(self.code_host, call_back=host.call_back), kernels)
 
-    def _host_for(self, plan: Plan, kernels: Mapping[str, Rendered]) -> Host:
+    def kernels_of_code(self, plan: Plan, layouts: Layouts) -> Mapping[str, Rendered]:
+        """The kernels as text, with few loops in lanes for a draft that is short even so."""
+        if self.code_host.effort == conventions.HURRY:
+            few = plans().few_in_lanes(plan, layouts)
+            if _costs().is_short_one_by_one(plan, few, self._host.machine):
+                return plans().render_in_lanes(plan, self._host, few)
+        return self._kernels()
+
+    def _host_for(self, plan: Plan, layouts: Layouts) -> Host:
         """The host for which the first code of a plan is compiled."""
         costs, host = _costs(), self._host
         # A crew refines its parts before it runs them, so their drafts would be made in vain.
-        if self.talk.messages or costs.draft_cost(plan, kernels, host.machine) > costs.MOST_WORK:
+        if self.talk.messages or costs.draft_cost(plan, layouts, host.machine) > costs.MOST_WORK:
             return host
         draft = host.of_effort(conventions.HURRY)
         return draft if plans().calls_others(plan) else draft.on_one_core()
@@ -92,15 +103,16 @@ class DraftExecutable(CpuExecutable):
         return self.code.effort == conventions.HURRY
 
     def _call(self, *arrays: Buffer) -> int:
-        """Run the draft, and replace it when its calls have taken long enough in all."""
+        """Run the draft, unless its calls have taken long enough in all to replace it."""
+        if self._seconds > self.patience:  # not at the end of the call, which may be the last
+            self.refine()
+            return self.native.call(*arrays)
         begin = perf_counter()
         answer = self.native.call(*arrays)
         if answer == GAVE_UP:
             self.refine()
             return self.native.call(*arrays)
         self._seconds += perf_counter() - begin
-        if self._seconds > self.patience:
-            self.refine()
         return answer
 
     @property
@@ -163,6 +175,7 @@ class DraftExecutable(CpuExecutable):
                 raise
             self._seconds = 0.0  # so that it is tried again later
             return
+        self._rendering = lambda: rendering
         self._replace(plans().signature_of(plan, rendering), code, host)
         if self.when_refined is not None:
             self.when_refined(self)
@@ -174,6 +187,7 @@ class DraftExecutable(CpuExecutable):
             self._seconds = 0.0  # memory was too short, so that it is tried again later
             return
         self.native, self.code, self.code_host = origin.native, origin.code, origin.code_host
+        self._rendering = origin._rendering
         self._call = self.native.call
 
     def _replace(self, signature: Signature, code: compiler.Code, host: Host) -> None:

@@ -40,6 +40,7 @@ from rune.core.types import ArrayType
 from rune.core.words import value_words
 
 if TYPE_CHECKING:
+    from rune.backends.cpu.plan import Rendering
     from rune.lowering.plan import Plan
 
 _DTYPES: Mapping[str, np.dtype] = {dtypes.short(d): d for d in dtypes.ANY}
@@ -64,9 +65,13 @@ class StoredExecutable(DraftExecutable):
         self.talk, self._host, self.code_host = SILENT, host, code_host
         # Cached, so that a second use, or a twin on another device, gets the same plan.
         self._lower = functools.cache(lower)
-        self._kernels = functools.cache(lambda: plans().render_kernels(self.plan, host))
-        self._rendering = functools.cache(lambda: plans().render_plan(self.plan, host, self._kernels()))
+        self._lanes = functools.cache(lambda: plans().layouts_of(self.plan, host))
+        self._kernels = functools.cache(lambda: plans().render_in_lanes(self.plan, host, self._lanes()))
+        self._rendering = functools.cache(self._rendered)
         self._begin(signature, code, host, work)
+
+    def _rendered(self) -> Rendering:
+        return plans().render_plan(self.plan, self._host, self.kernels_of_code(self.plan, self._lanes()))
 
     def assembly(self) -> str:
         """The machine code of the whole plan, as text."""

@@ -24,8 +24,9 @@ from rune.backends.cpu.scratch import Scratch, behind
 from rune.backends.cpu.signature import Signature
 from rune.dims import Size
 from rune.lowering.codegen.llvm.ir.names import identifier
-from rune.lowering.codegen.llvm.render import Rendered, render
+from rune.lowering.codegen.llvm.render import Rendered, render_in
 from rune.lowering.factors import ROUTINES as FACTORS
+from rune.lowering.lanes.layout import Layout, layout, one_by_one
 from rune.lowering.plan import Branch, Call, Loop, Plan, all_steps
 from rune.records import dataclass
 
@@ -43,12 +44,29 @@ class Rendering:
 
 
 Kernels = Mapping[str, Rendered]
+Layouts = Mapping[str, Layout]
 _CALLBACK, _TRANSFORM = "callback", "line_fft"
+
+
+def layouts_of(plan: Plan, host: Host) -> Layouts:
+    """The lanes of each kernel."""
+    return {name: layout(code, host.machine.vector_bytes) for name, code in plan.kernels.items()}
+
+
+def few_in_lanes(plan: Plan, layouts: Layouts) -> Layouts:
+    """The same with loops in lanes only where these order sums."""
+    return {name: one_by_one(code, layouts[name]) for name, code in plan.kernels.items()}
 
 
 def render_kernels(plan: Plan, host: Host) -> Kernels:
     """The kernels of a plan as IR."""
-    return {name: render(replace(code, name=f"kernel.{name}"), host.machine) for name, code in plan.kernels.items()}
+    return render_in_lanes(plan, host, layouts_of(plan, host))
+
+
+def render_in_lanes(plan: Plan, host: Host, layouts: Layouts) -> Kernels:
+    """The kernels of a plan as IR, in these lanes."""
+    codes = {name: replace(code, name=f"kernel.{name}") for name, code in plan.kernels.items()}
+    return {name: render_in(layouts[name], code, host.machine) for name, code in codes.items()}
 
 
 def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:

@@ -94,8 +94,12 @@ def _loop(loop: For, lanes: int, aliases: frozenset[str], scalar_loops: frozense
 
 
 def _overhead(loop: For) -> float:
-    sums_lanes = bool(names_assigned(loop.body) - names_bound(loop.body))
-    return LOOP_OVERHEAD if sums_lanes or not isinstance(loop.extent, int) else KNOWN_OVERHEAD
+    return LOOP_OVERHEAD if sums_lanes(loop) or not isinstance(loop.extent, int) else KNOWN_OVERHEAD
+
+
+def sums_lanes(loop: For) -> bool:
+    """Whether a loop in lanes sums them up when it ends, in an order that depends on the lanes."""
+    return bool(names_assigned(loop.body) - names_bound(loop.body))
 
 
 def trip_count(extent: Size) -> int:
@@ -273,4 +277,4 @@ def _accesses(inside: list[Stmt], buffer: str, aliases: frozenset[str]) -> Itera
 
 
 __all__ = ["Choice", "access_cost", "choose", "instructions", "is_vectorisable", "reads_any", "step_of"]
-__all__ += ["trip_count", "varying_names"]
+__all__ += ["sums_lanes", "trip_count", "varying_names"]

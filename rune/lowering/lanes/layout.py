@@ -18,11 +18,11 @@ from enum import Enum
 
 from rune.dims import Size, product
 from rune.lowering.kernel.nodes import For, KernelCode, Kind
-from rune.lowering.kernel.rewrite import perfect_nest
-from rune.lowering.lanes.choose import choose
+from rune.lowering.kernel.rewrite import perfect_nest, walk
+from rune.lowering.lanes.choose import choose, sums_lanes, trip_count
 from rune.lowering.lanes.transposed import Transposition, find_transposed
 from rune.lowering.lanes.width import lanes_filled, lanes_of_register, registers_of_vector
-from rune.records import dataclass
+from rune.records import dataclass, replace
 
 LONG_AXIS = 2048  # points of the last axis from which cores may share it
 
@@ -64,6 +64,17 @@ class Layout:
     division: Division
     cost: float
 
+    @property
+    def range(self) -> Size:
+        """How many units cores share."""
+        return self.division.range
+
+    @property
+    def unit_cost(self) -> float:
+        """Instructions of one unit."""
+        # The cost is that of the whole grid.
+        return self.cost / trip_count(self.range)
+
 
 def layout(code: KernelCode, vector_bytes: int) -> Layout:
     """The layout of a kernel for registers of so many bytes."""
@@ -81,6 +92,20 @@ def layout(code: KernelCode, vector_bytes: int) -> Layout:
     lanes = lanes_filled(code, loops, lanes)
     lanes *= registers_of_vector(code, loops, lanes)
     return Layout(loops, lanes, transposition, division(grid, transposition, lanes), choice.cost)
+
+
+def one_by_one(code: KernelCode, lanes: Layout) -> Layout:
+    """The layout with only those loops in lanes whose sums they order; others run one by one.
+
+    The results are the same, bit for bit, from half as much code, which takes up to as many times
+    as long as a vector has lanes.
+    """
+    if lanes.transposition is not None:
+        return lanes
+    loops = frozenset(id(s) for s in walk(code.body) if isinstance(s, For) and id(s) in lanes.loops and sums_lanes(s))
+    if loops == lanes.loops:
+        return lanes
+    return replace(lanes, loops=loops, cost=lanes.cost * lanes.lanes)
 
 
 def division(grid: Sequence[For], transposition: Transposition | None, lanes: int) -> Division:
@@ -102,4 +127,4 @@ def division(grid: Sequence[For], transposition: Transposition | None, lanes: in
     return Division(Unit.POINT, points, points, lanes)
 
 
-__all__ = ["Division", "Layout", "Unit", "division", "layout"]
+__all__ = ["Division", "Layout", "Unit", "division", "layout", "one_by_one"]

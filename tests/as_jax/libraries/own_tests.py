@@ -64,7 +64,9 @@ def fetch(requirement: str, folder: Path) -> Path:
         subprocess.run([sys.executable, "-m", "pip", "download", *options, requirement], check=True)
         with tarfile.open(next(archives.glob("*.tar.gz"))) as archive:
             top = archive.getnames()[0].split("/")[0]
-            archive.extractall(folder, filter="data")
+            # By an attribute: the argument `filter` is unknown to Python 3.11.2.
+            archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+            archive.extractall(folder)
         (folder / top).rename(target)
     return target
 

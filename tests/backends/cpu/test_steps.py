@@ -57,9 +57,9 @@ def test_every_leaf_of_a_tree_of_any_size_is_restored(count):
         np.testing.assert_array_equal(z, x + 1)
 
 
-def test_kernels_are_written_once_for_a_draft_and_the_final_code(monkeypatch):
-    render, names = plan.render, []
-    monkeypatch.setattr(plan, "render", lambda code, machine: names.append(code.name) or render(code, machine))
+def test_kernels_are_laid_out_once_for_a_draft_and_the_final_code(monkeypatch):
+    layout, names = plan.layout, []
+    monkeypatch.setattr(plan, "layout", lambda code, width: names.append(code.name) or layout(code, width))
     x = rnp.arange(37, dtype="f32")
     executable: Any = compiled(rune.jit(lambda x: chain(x, 3)).program(x), device_for(None))
     assert executable.is_draft

@@ -30,7 +30,6 @@ from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernel.expr import Expr, Op
 from rune.lowering.kernel.nodes import For, KernelCode, Kind
 from rune.lowering.kernel.rewrite import expressions, perfect_nest, walk, walk_expr
-from rune.lowering.lanes.choose import trip_count
 from rune.lowering.lanes.layout import Layout, Unit, layout
 from rune.records import dataclass
 
@@ -55,23 +54,25 @@ class Rendered:
 
 
 def render(code: KernelCode, machine: Machine) -> Rendered:
-    """The IR of one kernel.
+    """The IR of one kernel in the lanes of a machine. Errors: those of `render_in`."""
+    return render_in(layout(code, machine.vector_bytes), code, machine)
+
+
+def render_in(lanes: Layout, code: KernelCode, machine: Machine) -> Rendered:
+    """The IR of one kernel in these lanes.
 
     Errors: CompileError for a dtype, operation or barrier that the cpu does not have.
     """
     for param in code.params:
         require_supported(param.dtype)
     parts = [part for s in walk(code.body) for e in expressions(s) for part in walk_expr(e)]
-    lanes = layout(code, machine.vector_bytes)
     writer = Writer(scalef=machine.scalef, out_of_line=_used_often(parts), block="start")
     env, parameters = _parameters(writer, code)
     _write(body_of(writer, machine, env, code, lanes), code, lanes)
     writer.do("ret void")
     text = writer.definition(f"void @{identifier(code.name)}({parameters})")
-    units = lanes.division
-    # The cost is that of the whole grid, and callers want it per unit.
-    unit_cost = lanes.cost / trip_count(units.range)
-    return Rendered(code.name, text, frozenset(writer.declarations), units.range, unit_cost, units.grain, units.outer)
+    units, declarations = lanes.division, frozenset(writer.declarations)
+    return Rendered(code.name, text, declarations, units.range, lanes.unit_cost, units.grain, units.outer)
 
 
 def _used_often(parts: Sequence[Expr]) -> frozenset[str]:
