@@ -92,7 +92,8 @@ class gaussian_kde:
         root = linalg.cholesky(covariance)
         data, at = linalg.solve(root, self.dataset), linalg.solve(root, points)
         square = rnp.sum(rnp.square(at[:, :, None] - data[:, None, :]), 0)
-        log_norm = rnp.asarray(self.d, root.dtype) * (0.5 * math.log(2 * math.pi)) + rnp.sum(rnp.log(rnp.diagonal(root)))
+        axes = rnp.asarray(self.d, root.dtype)
+        log_norm = axes * (0.5 * math.log(2 * math.pi)) + rnp.sum(rnp.log(rnp.diagonal(root)))
         return logsumexp(-0.5 * square, axis=1, b=self.weights) - log_norm
 
     def evaluate(self, points: ArrayLike) -> Array:
