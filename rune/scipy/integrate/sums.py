@@ -114,7 +114,7 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
     y, steps = _rows("simpson", y, None if x is None else reals("simpson", x)[0], dx, axis)
     count = y.shape[-1]
     if count % 2 == 1:
-        return _parabolas(y, steps) if count > 1 else rnp.sum(0.0 * y, -1)
+        return _parabolas(y, steps) if count > 1 else rnp.sum(y[..., :0], -1)
     if count == 2:
         return rnp.sum(0.5 * (y[..., 1:] + y[..., :-1]) * steps, -1)
     h, k = (steps, steps) if rnp.ndim(steps) == 0 else (steps[..., -1], steps[..., -2])

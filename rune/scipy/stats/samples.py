@@ -265,7 +265,8 @@ def hmean(
     nan_policy: str = "propagate",
     keepdims: bool = False,
 ) -> Array:
-    """The harmonic mean, 1 / mean(1 / a), computed in `dtype` if that is given.
+    """The harmonic mean, 1 / mean(1 / a), computed in `dtype` if that is given. NaN beside negative
+    numbers.
 
     weights: one for each number, or a vector of them along the axis.
     Shapes:  a without the axis, [] for axis None, or with 1 there if keepdims.
@@ -280,7 +281,8 @@ def hmean(
     s = _sample("hmean", a if dtype is None else rnp.asarray(a, dtype), axis, nan_policy)
     if weights is not None and axis is None:
         weights = rnp.ravel(rnp.asarray(weights))
-    return s.result(1.0 / _averaged(s, 1.0 / s.x, weights, keepdims), keepdims)
+    x = rnp.where(s.x < 0, rnp.nan, s.x)
+    return s.result(1.0 / _averaged(s, 1.0 / x, weights, keepdims), keepdims)
 
 
 def iqr(
