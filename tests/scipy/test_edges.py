@@ -196,6 +196,22 @@ def test_a_spread_is_the_same_at_an_infinite_place(name: str):
         near(np.array([*[expected] * 3, np.nan]), mine, relative=1e-4, why="f32")
 
 
+@pytest.mark.filterwarnings("ignore")  # SciPy says that digits cancel
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 131, 4_099])
+@pytest.mark.parametrize("number", [-0.087, 0.1, 1e-30, 3e12, 0.0])
+def test_equal_numbers_have_no_scores_and_no_shape(number: float, size: int, kind: str):
+    x = np.full((2, size), number, kind)
+    x[1, 0] += 1
+
+    for name in ("zscore", "skew", "kurtosis"):
+        mine = np.asarray(getattr(stats, name)(array(x), axis=1))
+        expected = getattr(scipy.stats, name)(x.astype("f8"), axis=1)
+        assert np.isnan(mine[0]).all()
+        assert np.isnan(expected[0]).all()
+        np.testing.assert_array_equal(np.isnan(mine[1]), np.isnan(expected[1]))
+
+
 NUMBERS = [[1.0, 2, -3], [1, -INF, 2], [1, 0, 2], [0, -1, 4], [1, INF, 2], [-0.0, 1, 3], [1e-30, -1e-40, 1e30]]
 
 

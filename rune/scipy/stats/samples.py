@@ -58,6 +58,14 @@ class _Sample:
     def spread(self, ddof: int, keepdims: bool = True) -> Array:
         return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
 
+    def is_constant(self, variance: Array, keepdims: bool = True) -> Array:
+        """Whether all elements that count are equal, but for the rounding of their mean."""
+        # Sums of many equal numbers are off by more than their last digit.
+        low = rnp.min(self.x, self.axis, keepdims=keepdims, initial=rnp.inf, where=self.mask)
+        high = rnp.max(self.x, self.axis, keepdims=keepdims, initial=-rnp.inf, where=self.mask)
+        least = rnp.finfo(self.x.dtype).eps * self.mean(self.x, keepdims)
+        return (low == high) | (variance <= least * least)
+
     def result(self, statistic: Array, keepdims: bool = False) -> Array:
         """A statistic in the dtype of results. If axes were joined, keepdims keeps as many, all of
         size 1.
@@ -129,7 +137,8 @@ def skew(
     Array(0., f32[], cpu:0)
     """
     s = _sample("skew", a, axis, nan_policy)
-    skewness = s.central(3, keepdims) / s.central(2, keepdims) ** 1.5
+    variance = s.central(2, keepdims)
+    skewness = rnp.where(s.is_constant(variance, keepdims), rnp.nan, s.central(3, keepdims) / variance**1.5)
     if not bias:
         n = rnp.maximum(s.size(keepdims), 3.0)
         unbiased_skewness = skewness * rnp.sqrt(n * (n - 1)) / (n - 2)
@@ -159,7 +168,8 @@ def kurtosis(
     Array(-2., f32[], cpu:0)
     """
     s = _sample("kurtosis", a, axis, nan_policy)
-    ratio = s.central(4, keepdims) / rnp.square(s.central(2, keepdims))
+    variance = s.central(2, keepdims)
+    ratio = rnp.where(s.is_constant(variance, keepdims), rnp.nan, s.central(4, keepdims) / rnp.square(variance))
     if not bias:
         n = rnp.maximum(s.size(keepdims), 4.0)
         unbiased_ratio = ((n * n - 1.0) * ratio - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
@@ -186,7 +196,7 @@ def sem(
 
 
 def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Array:
-    """(a - mean) / std along an axis; over all numbers for axis None.
+    """(a - mean) / std along an axis, NaN for equal numbers; over all numbers for axis None.
 
     Shapes: as a. Types: in the dtype of a; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
@@ -202,7 +212,7 @@ def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = 
 def zmap(
     scores: ArrayLike, compare: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate"
 ) -> Array:
-    """(scores - mean) / std, with the mean and std of `compare`.
+    """(scores - mean) / std, with the mean and std of `compare`; NaN if its numbers are equal.
 
     Shapes: as scores. Types: the common dtype; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
@@ -215,7 +225,9 @@ def zmap(
     points, dtype = widened(*reals("zmap", scores))
     s = _sample("zmap", compare, axis, nan_policy)
     keepdims = axis is not None
-    return rounded((points - s.mean(s.x, keepdims)) / s.spread(ddof, keepdims), rnp.result_type(dtype, s.dtype))
+    spread = s.spread(ddof, keepdims)
+    scale = rnp.where(s.is_constant(spread * spread, keepdims), rnp.nan, spread)
+    return rounded((points - s.mean(s.x, keepdims)) / scale, rnp.result_type(dtype, s.dtype))
 
 
 def _averaged(s: _Sample, values: Array, weights: ArrayLike | None, keepdims: bool) -> Array:
