@@ -187,13 +187,13 @@ def test_a_statistic_treats_nan_as_scipy_does(name: str, policy: str):
 def test_a_spread_is_the_same_at_an_infinite_place(name: str):
     for moment in ("var", "std", "entropy"):
         try:
-            mine = getattr(getattr(stats, name), moment)(*SHAPES[name], loc=rnp.array([INF, -INF, 0.5, np.nan]))
+            result = getattr(getattr(stats, name), moment)(*SHAPES[name], loc=rnp.array([INF, -INF, 0.5, np.nan]))
         except ArgumentError:  # there is no formula
             continue
         expected = getattr(getattr(scipy.stats, name), moment)(*SHAPES[name], loc=0)
         if np.isnan(expected):  # SciPy has no variance for it
             continue
-        near(np.array([*[expected] * 3, np.nan]), mine, relative=1e-4, why="f32")
+        near(np.array([*[expected] * 3, np.nan]), result, relative=1e-4, why="f32")
 
 
 @pytest.mark.filterwarnings("ignore")  # SciPy says that digits cancel
@@ -205,11 +205,11 @@ def test_equal_numbers_have_no_scores_and_no_shape(number: float, size: int, kin
     x[1, 0] += 1
 
     for name in ("zscore", "skew", "kurtosis"):
-        mine = np.asarray(getattr(stats, name)(array(x), axis=1))
+        result = np.asarray(getattr(stats, name)(array(x), axis=1))
         expected = getattr(scipy.stats, name)(x.astype("f8"), axis=1)
-        assert np.isnan(mine[0]).all()
+        assert np.isnan(result[0]).all()
         assert np.isnan(expected[0]).all()
-        np.testing.assert_array_equal(np.isnan(mine[1]), np.isnan(expected[1]))
+        np.testing.assert_array_equal(np.isnan(result[1]), np.isnan(expected[1]))
 
 
 NUMBERS = [[1.0, 2, -3], [1, -INF, 2], [1, 0, 2], [0, -1, 4], [1, INF, 2], [-0.0, 1, 3], [1e-30, -1e-40, 1e30]]
@@ -221,8 +221,8 @@ def test_a_mean_of_ratios_is_nan_beside_negative_numbers(numbers: list[float]):
     for name in ("hmean", "gmean"):
         for options in ({}, {"weights": np.arange(1.0, 4.0)}, {"nan_policy": "omit"}):
             expected = getattr(scipy.stats, name)(np.array(numbers), **options)
-            mine = getattr(stats, name)(array(np.array(numbers)), **options)
-            near(expected, mine, relative=1e-12, why="f64, by the same formulas")
+            result = getattr(stats, name)(array(np.array(numbers)), **options)
+            near(expected, result, relative=1e-12, why="f64, by the same formulas")
 
 
 @pytest.mark.parametrize("name", ["sem", "rankdata", "mode"])
