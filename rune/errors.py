@@ -164,7 +164,7 @@ class UnboundAxisError(RuneError, NameError):
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.psum(1.0, "i")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    rune.errors.UnboundAxisError: collective: cannot find the axis 'i' (no transformation ...
+    rune.errors.UnboundAxisError: psum: cannot find the axis 'i' (no transformation ...
     """
 
 

@@ -69,8 +69,10 @@ def per_program_and_lanes(rewrite: Callable[..., R], memo: Memo = per_program) -
     return remembered
 
 
-def named_axis(name: Name) -> Axis:
-    """The axis of that name here. Errors: UnboundAxisError if no transformation names it."""
+def named_axis(name: Name, operation: str = "collective") -> Axis:
+    """The axis of that name here, for an operation. Errors: UnboundAxisError if no transformation
+    names it.
+    """
     inner_interpreters: list[Interpreter] = []
     interpreter: Interpreter | None = current()
     axis = interpreter.named_axis(name)
@@ -79,7 +81,7 @@ def named_axis(name: Name) -> Axis:
         interpreter = interpreter.parent
         if interpreter is None:
             raise UnboundAxisError(
-                f"collective: cannot find the axis {name!r} (no transformation around names it)",
+                f"{operation}: cannot find the axis {name!r} (no transformation around names it)",
                 hint=f"rune.vmap(f, axis_name={name!r}) names the axis of its lanes, shard_map those of a mesh",
             )
         axis = interpreter.named_axis(name)
@@ -89,9 +91,9 @@ def named_axis(name: Name) -> Axis:
     return axis
 
 
-def axis_size(name: Name) -> Size:
+def axis_size(name: Name, operation: str = "collective") -> Size:
     """The number of lanes of the axis of that name here. Errors: as named_axis."""
-    return named_axis(name).size
+    return named_axis(name, operation).size
 
 
 def is_typed(name: Name) -> bool:

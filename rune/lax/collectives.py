@@ -51,7 +51,12 @@ def axis_size(axis_name: Name) -> Any:
     >>> rune.vmap(lambda x: x / rune.lax.axis_size("i"), axis_name="i")(rnp.arange(2.0))
     Array([0. , 0.5], f32[2], cpu:0)
     """
-    return functools.reduce(lambda total, name: total * size_of(name), names_of(axis_name), 1)
+    return _lanes("axis_size", axis_name)
+
+
+def _lanes(operation: str, axis_name: Name) -> Any:
+    """The number of lanes that an operation has along these axes."""
+    return functools.reduce(lambda total, name: total * size_of(name, operation), names_of(axis_name), 1)
 
 
 def axis_index(axis_name: Name) -> Any:
@@ -66,7 +71,7 @@ def axis_index(axis_name: Name) -> Any:
     """
     number = None
     for name in names_of(axis_name):
-        size = size_of(name)
+        size = size_of(name, "axis_index")
         position = ops.axis_index(axis_name=name)
         number = position if number is None else number * size + position
     return number
@@ -87,7 +92,7 @@ def _grouped(operation: str, axis_name: Name, axis_index_groups: LaneGroups | No
     """Errors: ArgumentError unless the groups contain every lane of one axis exactly once."""
     if axis_index_groups is None:
         return {}
-    size = size_of(_one_name(operation, axis_name))
+    size = size_of(_one_name(operation, axis_name), operation)
     groups = tuple(tuple(map(operator.index, group)) for group in axis_index_groups)
     if sorted(lane for group in groups for lane in group) != list(range(size if isinstance(size, int) else 0)):
         raise ArgumentError(
@@ -97,9 +102,9 @@ def _grouped(operation: str, axis_name: Name, axis_index_groups: LaneGroups | No
     return {"groups": groups}
 
 
-def _group_size(operation: str, axis_name: Name, group: _Group) -> Any:
+def _group_size(operation: str, axis_name: Name, group: _Group) -> Size:
     """The number of lanes in a group. Errors: ArgumentError if groups differ in size."""
-    sizes = {len(lanes) for lanes in group["groups"]} if "groups" in group else {axis_size(axis_name)}
+    sizes = {len(lanes) for lanes in group["groups"]} if "groups" in group else {_lanes(operation, axis_name)}
     if len(sizes) != 1:
         raise ArgumentError(f"{operation}: cannot use groups of different sizes ({sorted(sizes)} lanes)")
     return next(iter(sizes))
@@ -113,7 +118,7 @@ def _over_names(primitive: Collective, x: T, axis_name: Name, axis_index_groups:
         is_counted = primitive is ops.psum and array.dtype == dtypes.bool_
         x: Value = array.astype(dtypes.i32) if is_counted else array
         for name in names_of(axis_name):
-            size_of(name)
+            size_of(name, primitive.name)
             x = primitive(_as_varying(x, name), axis_name=name, **group)
         return x
 
@@ -134,7 +139,7 @@ def psum(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
     Array([0.        , 0.33333334, 0.6666667 ], f32[3], cpu:0)
     """
     if isinstance(x, int | float | complex) and axis_index_groups is None:
-        return x * axis_size(axis_name)
+        return x * _lanes("psum", axis_name)
     return _over_names(ops.psum, x, axis_name, axis_index_groups)
 
 
@@ -150,9 +155,9 @@ def pmean(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None)
     >>> rune.vmap(lambda x: x - rune.lax.pmean(x, "i"), axis_name="i")(rnp.arange(3.0))
     Array([-1.,  0.,  1.], f32[3], cpu:0)
     """
-    if axis_index_groups is None:
-        return tree.map(lambda leaf: psum(leaf, axis_name) / axis_size(axis_name), x)
-    lanes = psum(1, axis_name, axis_index_groups=axis_index_groups)  # groups may differ in size
+    lanes = _lanes("pmean", axis_name)
+    if axis_index_groups is not None:
+        lanes = psum(1, axis_name, axis_index_groups=axis_index_groups)  # groups may differ in size
     return tree.map(lambda leaf: psum(leaf, axis_name, axis_index_groups=axis_index_groups) / lanes, x)
 
 
@@ -225,7 +230,7 @@ def all_gather(
         x_type = type_of(x)
         place = normalised_axis("all_gather", axis, x_type if tiled else _longer(x_type))
         for name in reversed(names):  # the first name is gathered last, hence varies slowest
-            size = lanes if group else size_of(name)
+            size = lanes if group else size_of(name, "all_gather")
             x = ops.all_gather(x, axis=place, lanes=size, axis_name=name, **group)
         if not tiled:
             return rnp.reshape(x, (*x_type.shape[:place], lanes, *x_type.shape[place:]))
@@ -263,7 +268,7 @@ def psum_scatter(
     """
     group = _grouped("psum_scatter", axis_name, axis_index_groups)
     lanes = _group_size("psum_scatter", axis_name, group)
-    sizes = [lanes] if group else [size_of(name) for name in names_of(axis_name)]
+    sizes = [lanes] if group else [size_of(name, "psum_scatter") for name in names_of(axis_name)]
 
     def one(x: Array) -> Any:
         x = rnp.asarray(x)
@@ -333,13 +338,12 @@ def all_to_all(
     names = names_of(axis_name)
     group = _grouped("all_to_all", axis_name, axis_index_groups)
     lanes = _group_size("all_to_all", axis_name, group)
-    sizes = [lanes] if group else [size_of(name) for name in names]
+    sizes = [lanes] if group else [size_of(name, "all_to_all") for name in names]
 
     def one(x: Array) -> Any:
         x = rnp.asarray(x)
-        x_type = type_of(x)
-        split = normalised_axis("all_to_all", split_axis, x_type)
-        concat = normalised_axis("all_to_all", concat_axis, x_type)
+        split = normalised_axis("all_to_all", split_axis, type_of(x))
+        concat = normalised_axis("all_to_all", concat_axis, type_of(x))
         x = _parts("all_to_all", x, split, lanes, tiled)
         # Along several axes one after another: a part is first sent to the row of its lane.
         if len(names) > 1:
@@ -375,7 +379,7 @@ def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
     Array([2., 0., 1.], f32[3], cpu:0)
     """
     pairs = tuple((int(a), int(b)) for a, b in perm)
-    _check_permutation(pairs, axis_size(axis_name))
+    _check_permutation(pairs, _lanes("ppermute", axis_name))
     names = names_of(axis_name)
     if len(names) > 1 and not all(named_axis(name).has_devices for name in names):
         return tree.map(lambda leaf: _permuted(rnp.asarray(leaf), names, pairs), x)
@@ -415,6 +419,7 @@ def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
     >>> rune.vmap(f, axis_name="i")(rnp.arange(3.0))
     Array([2., 0., 1.], f32[3], cpu:0)
     """
+    _lanes("pshuffle", axis_name)  # so that an error names this function
     return ppermute(x, axis_name, [(sender, lane) for lane, sender in enumerate(perm)])
 
 
@@ -432,6 +437,7 @@ def pswapaxes(x: T, axis_name: Name, axis: int, *, axis_index_groups: LaneGroups
     Array([[1, 3],
            [2, 4]], i32[2,2], cpu:0)
     """
+    _lanes("pswapaxes", axis_name)  # so that an error names this function
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
@@ -451,7 +457,7 @@ def pvary(x: T, axis_name: Name) -> T:
     Array([1., 1.], f32[2], cpu:0 P('i'))
     """
     for name in names_of(axis_name):
-        size_of(name)
+        size_of(name, "pvary")
     return tree.map(lambda leaf: functools.reduce(_as_varying, names_of(axis_name), rnp.asarray(leaf)), x)
 
 
@@ -489,7 +495,7 @@ def pbroadcast(x: T, axis_name: Name, source: int) -> T:
     >>> rune.vmap(lambda x: rune.lax.pbroadcast(x, "i", 2), axis_name="i")(rnp.arange(3.0))
     Array([2., 2., 2.], f32[3], cpu:0)
     """
-    lane, lanes = operator.index(source), axis_size(axis_name)
+    lane, lanes = operator.index(source), _lanes("pbroadcast", axis_name)
     if not 0 <= lane < lanes:
         raise ArgumentError(f"pbroadcast: cannot send from lane {lane} (the axis {axis_name!r} has {lanes} lanes)")
     return tree.map(lambda leaf: all_gather(leaf, axis_name)[lane], x)

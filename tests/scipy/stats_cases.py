@@ -164,6 +164,9 @@ def _of_moments(name: str, shapes: tuple[float, ...]) -> Case:
     return _case(f"{name}: {' '.join(methods)}", call, unit(3), *_specs(shapes), without=_spared(name))
 
 
+# The parameters of each family that are tried.
+SHAPES: dict[str, tuple[float, ...]] = {**{k: v[0] for k, v in _CONTINUOUS.items()}, **_DISCRETE}
+
 _WHOLE = {"binom": 1, "betabinom": 1, "randint": 2}
 FAMILIES = [
     *[
@@ -181,7 +184,7 @@ FAMILIES = [
 ]
 WHOLES = [
     _of_moments(name, shapes)
-    for name, shapes in [*((k, v[0]) for k, v in _CONTINUOUS.items()), *_DISCRETE.items()]
+    for name, shapes in SHAPES.items()
     if not (name in _NO_MOMENTS and name in _NO_ENTROPY)
     and name not in ("cauchy", "halfcauchy", "levy", "invgamma", "pareto", "lomax")
 ]

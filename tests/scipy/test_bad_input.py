@@ -104,7 +104,7 @@ _REFUSED: dict[str, Callable[[], Any]] = {
     "gaussian_gradient_magnitude: cannot filter": lambda: ndimage.gaussian_gradient_magnitude(X[0], 1.0),
     "interp1d: cannot find axis -1": lambda: interpolate.interp1d(Y, Y[0]),
     "gammaln: cannot compute without operands": lambda: special.gammaln(),  # type: ignore[call-arg]
-    "csd: cannot use the sampling frequency 0": lambda: signal.welch(Y, fs=0),
+    "welch: cannot use the sampling frequency 0": lambda: signal.welch(Y, fs=0),
     "stft: cannot use the sampling frequency -1": lambda: signal.stft(Y, fs=-1.0, nperseg=2),
     "istft: cannot use fs='a'": lambda: signal.istft(X, fs="a"),  # type: ignore[arg-type]
     "odeint: cannot transform int": lambda: integrate.odeint(3, X, X),  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.errors import ArgumentError
 from rune.scipy import ndimage, special, stats
+from tests.scipy.stats_cases import SHAPES
 from tests.support.arrays import array
 from tests.support.close import near
 
@@ -180,6 +181,48 @@ def test_a_statistic_treats_nan_as_scipy_does(name: str, policy: str):
     statistics = getattr(stats, name)(array(x), axis=1, nan_policy=policy)
 
     near(expected, statistics, relative=1e-12, why="f64, by the same formulas")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_spread_is_the_same_at_an_infinite_place(name: str):
+    for moment in ("var", "std", "entropy"):
+        try:
+            result = getattr(getattr(stats, name), moment)(*SHAPES[name], loc=rnp.array([INF, -INF, 0.5, np.nan]))
+        except ArgumentError:  # there is no formula
+            continue
+        expected = getattr(getattr(scipy.stats, name), moment)(*SHAPES[name], loc=0)
+        if np.isnan(expected):  # SciPy has no variance for it
+            continue
+        near(np.array([*[expected] * 3, np.nan]), result, relative=1e-4, why="f32")
+
+
+@pytest.mark.filterwarnings("ignore")  # SciPy says that digits cancel
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 131, 4_099])
+@pytest.mark.parametrize("number", [-0.087, 0.1, 1e-30, 3e12, 0.0])
+def test_equal_numbers_have_no_scores_and_no_shape(number: float, size: int, kind: str):
+    x = np.full((2, size), number, kind)
+    x[1, 0] += 1
+
+    for name in ("zscore", "skew", "kurtosis"):
+        result = np.asarray(getattr(stats, name)(array(x), axis=1))
+        expected = getattr(scipy.stats, name)(x.astype("f8"), axis=1)
+        assert np.isnan(result[0]).all()
+        assert np.isnan(expected[0]).all()
+        np.testing.assert_array_equal(np.isnan(result[1]), np.isnan(expected[1]))
+
+
+NUMBERS = [[1.0, 2, -3], [1, -INF, 2], [1, 0, 2], [0, -1, 4], [1, INF, 2], [-0.0, 1, 3], [1e-30, -1e-40, 1e30]]
+
+
+@pytest.mark.filterwarnings("ignore")  # SciPy says so, too
+@pytest.mark.parametrize("numbers", NUMBERS)
+def test_a_mean_of_ratios_is_nan_beside_negative_numbers(numbers: list[float]):
+    for name in ("hmean", "gmean"):
+        for options in ({}, {"weights": np.arange(1.0, 4.0)}, {"nan_policy": "omit"}):
+            expected = getattr(scipy.stats, name)(np.array(numbers), **options)
+            result = getattr(stats, name)(array(np.array(numbers)), **options)
+            near(expected, result, relative=1e-12, why="f64, by the same formulas")
 
 
 @pytest.mark.parametrize("name", ["sem", "rankdata", "mode"])

@@ -108,6 +108,11 @@ def test_a_grid_has_no_value_at_a_point_that_is_nan(sizes: tuple[int, ...], fill
     near(expected.astype("f4"), rnp.asarray(grid(rnp.asarray(at)), "f4"), relative=1e-6, why="f32")
 
 
+@pytest.mark.parametrize("sample", [2.0, np.inf, np.nan])
+def test_simpsons_rule_of_one_sample_is_0(sample: float):
+    assert integrate.simpson(array(np.array([sample]))) == scipy.integrate.simpson([sample]) == 0
+
+
 @pytest.mark.parametrize("x", [[3, 3, 3], [3, 3, 3, 3], [0, 1, 1, 2, 4], [0, 1, 1, 2], [0, 1, 3, 3], [0, 0, 1, 3]])
 def test_simpsons_rule_takes_steps_of_no_length(x: list[float]):
     y = np.arange(len(x)) ** 2 + 1.0

@@ -129,6 +129,30 @@ def test_bad_input_is_an_error_that_names_it(call, error: type[RuneError], messa
         call()
 
 
+@pytest.mark.parametrize("name", ["welch", "periodogram", "csd", "coherence"])
+@pytest.mark.parametrize("shape", [(0,), (3, 0)])
+def test_no_samples_have_a_power_at_no_frequency(name: str, shape: tuple[int, ...]):
+    signals = [np.zeros(shape, np.float32)] * (1 if name in ("welch", "periodogram") else 2)
+
+    frequencies, power = getattr(signal, name)(*map(rnp.asarray, signals))
+
+    expected = getattr(scipy.signal, name)(*signals)[1]
+    assert frequencies.shape == (0,)
+    assert (power.shape, power.dtype) == (expected.shape, np.complex64 if name == "csd" else np.float32)
+
+
+@pytest.mark.parametrize("size", [7, 31, 131])
+@pytest.mark.parametrize("bad", [0, 3, 6])
+def test_a_sample_that_is_nan_makes_the_median_of_powers_nan(size: int, bad: int):
+    x = np.sin(np.arange(size) ** 1.3).astype(np.float32)
+    x[bad] = np.nan
+
+    for average in ("mean", "median"):
+        options = {"nperseg": 5, "average": average}
+        expected = scipy.signal.welch(x, **options)[1]
+        np.testing.assert_allclose(signal.welch(rnp.asarray(x), **options)[1], expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("taps", [1, 2, 3, 5])
 @pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])

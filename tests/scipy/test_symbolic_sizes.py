@@ -22,6 +22,7 @@ STATISTICS: dict[str, Callable[[Any, Any], Any]] = {
     "skew": lambda stats, x: stats.skew(x, bias=False),
     "kurtosis": lambda stats, x: stats.kurtosis(x, bias=False),
     "pearsonr": lambda stats, x: tuple(stats.pearsonr(x[:, 0], x[:, 1])),
+    "gaussian_kde": lambda stats, x: stats.gaussian_kde(x[:, 0])(x[0, :4]),
     "a normal distribution": lambda stats, x: stats.multivariate_normal.logpdf(x[:, 0], x[:, 1], x @ x.T),
 }
 
@@ -36,6 +37,19 @@ def test_one_program_counts_right_for_every_size(name: str):
         expected = np.asarray(statistic(scipy.stats, x.astype(np.float64)))
         near(expected, np.asarray(program(array(x))), relative=1e-3, why="a covariance of 20 numbers, in f32")
     assert program.cache_size() == 1
+
+
+@pytest.mark.parametrize("bandwidth", ["scott", "silverman", 0.4])
+def test_a_density_has_points_of_any_number_of_coordinates(bandwidth: str | float):
+    def density(stats: Any, x: Any) -> Any:
+        return stats.gaussian_kde(x, bandwidth)(x[:, :3])
+
+    program = rune.jit(lambda x: density(rune.scipy.stats, x), dims={"d": (1, 9)}, in_dims=("d, _",))
+
+    for size in (1, 2, 5):
+        x = np.random.default_rng(size).normal(size=(size, 31)).astype(np.float32)
+        expected = np.asarray(density(scipy.stats, x.astype(np.float64)))
+        near(expected, np.asarray(program(array(x))), relative=1e-3, why="a covariance of 31 numbers, in f32")
 
 
 POINTS = rnp.array([0.1, 0.7, 1.3])

@@ -142,3 +142,47 @@ def test_the_logarithm_of_a_count_near_1_has_the_digits_of_its_complement(name: 
     logs = getattr(stats, name).logcdf(rnp.asarray(k, "f4"), p)
 
     np.testing.assert_allclose(logs, expected, rtol=2e-5)
+
+
+DEPTHS = [-800.0, -745.1, -725.0, -300.0, -100.0, -88.0, -37.0, -36.0, -16.0, -15.0, -5.0, 0.0, 1.0, 2.0]
+TIMES = [1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 5.0, 20.0, 100.0, 1e3, 1e4]
+CHANCES = [1e-30, 1e-5, 0.1, 0.3, 0.44958803, 0.5, 0.9, 0.999]
+SPREAD: dict[str, tuple[list[float], list[float]]] = {  # points, shapes
+    "loggamma": (DEPTHS, [0.001, 0.0025, 0.1, 0.5, 0.8]),
+    "invgauss": (TIMES, [0.01, 0.3, 1.05, 7.0, 1e3]),
+}
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("method", ["cdf", "sf", "logcdf", "logsf"])
+@pytest.mark.parametrize("name", SPREAD)
+def test_shares_and_their_logarithms_have_digits_however_small_they_are(name: str, method: str, kind: str):
+    points, shapes = (np.array(v, kind) for v in SPREAD[name])
+    expected = getattr(getattr(scipy.stats, name), method)(points.astype("f8")[:, None], shapes.astype("f8"))
+
+    shares = getattr(getattr(stats, name), method)(rnp.asarray(points, kind)[:, None], rnp.asarray(shapes, kind))
+
+    denormal = float(np.finfo(kind).tiny)
+    np.testing.assert_allclose(np.asarray(shares, "f8"), expected, rtol=2e-4 if kind == "f4" else 1e-10, atol=denormal)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("method", ["ppf", "isf"])
+def test_logarithms_of_gamma_numbers_have_quantiles_where_the_numbers_underflow(method: str, kind: str):
+    chances, shapes = np.array(CHANCES, kind), np.array(SPREAD["loggamma"][1], kind)
+    expected = getattr(scipy.stats.loggamma, method)(chances.astype("f8")[:, None], shapes.astype("f8"))
+
+    points = getattr(stats.loggamma, method)(rnp.asarray(chances, kind)[:, None], rnp.asarray(shapes, kind))
+
+    np.testing.assert_allclose(np.asarray(points, "f8"), expected, rtol=2e-4 if kind == "f4" else 1e-10)
+
+
+def test_the_slope_of_a_small_share_is_that_of_its_logarithm():
+    y, c = (rnp.asarray(v, "f8") for v in ([-800.0, -100.0, -40.0, -30.0, -2.0, 1.0], [0.3]))
+
+    slopes = rune.grad(lambda y: rnp.sum(stats.loggamma.logcdf(y, c)))(y)
+
+    near_0 = np.array([-30.0, -2.0, 1.0])
+    numbers = scipy.stats.loggamma
+    expected = [0.3, 0.3, 0.3, *np.exp(numbers.logpdf(near_0, 0.3) - numbers.logcdf(near_0, 0.3))]
+    np.testing.assert_allclose(slopes, expected, rtol=1e-10)

@@ -120,7 +120,7 @@ def _simpson(y: Array, steps: Array) -> Array:
     """Simpson's rule; for an even number of values, the last step by the parabola before it."""
     count = y.shape[-1]
     if count % 2 == 1:
-        return _parabolas(y, steps) if count > 1 else rnp.sum(0.0 * y, -1)
+        return _parabolas(y, steps) if count > 1 else rnp.sum(y[..., :0], -1)
     if count == 2:
         return rnp.sum(0.5 * (y[..., 1:] + y[..., :-1]) * steps, -1)
     h, k = (steps, steps) if rnp.ndim(steps) == 0 else (steps[..., -1], steps[..., -2])

@@ -51,7 +51,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
     Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
     """
     (above, below, signal), dtype = _widened("lfilter", b, a, x)
-    is_finite_response = type_of(below).shape == (1,)
+    is_finite_response = rank(below) == 1 and type_of(below).shape[0] <= 1  # by order: sizes may be symbolic
     above, below = _coefficients(above, below)
     if is_finite_response:
         below = below[:1]  # 0 times an infinite result would be NaN, for ever after
@@ -95,7 +95,7 @@ def _initial_state(name: str, samples: Array, zi: ArrayLike | None, size: Size, 
 def _filter_step(carry: tuple[Array, Array, Array], x: Array) -> tuple[tuple[Array, Array, Array], Array]:
     """One sample: state[k] is the part of y[n+k] that is already known."""
     b, a, state = carry
-    if type_of(state).shape[0] == 0:
+    if type_of(state).shape[0] < 1:
         return carry, b[0] * x
     y = b[0] * x + state[0]
     column = (-1, *(1,) * rank(x))

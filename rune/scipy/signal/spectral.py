@@ -24,82 +24,26 @@ from rune.numpy.complex_numbers import angle
 from rune.numpy.creation import arange, zeros
 from rune.numpy.fft import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from rune.numpy.logic import where
+from rune.numpy.order_statistics import median
 from rune.numpy.padding import pad
 from rune.numpy.shapes import broadcast_to, moveaxis
 from rune.numpy.signals import unwrap
-from rune.numpy.sorting import sort
 from rune.ops import conventions as c
-from rune.ops.complex_numbers import real_dtype
+from rune.ops.complex_numbers import complex_dtype, real_dtype
 from rune.ops.sliding import windows
-from rune.records import dataclass
 from rune.scipy.signal.filtering import oddly_continued
+from rune.scipy.signal.segments import Segments, cut_signal
 from rune.scipy.signal.trends import detrend as without_trend
-from rune.scipy.signal.window_shapes import Window, chosen_window
-from rune.transforms.arguments import required_number
+from rune.scipy.signal.window_shapes import Window
 from rune.typing import ArrayLike
 
 _BOUNDARIES = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant"}
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
-    """How a signal is divided: segments of `size` samples, `step` apart, transformed in
-    `length`.
-    """
-
-    window: np.ndarray  # in f64
-    size: int
-    step: int
-    length: int
-
-    def scale(self, scaling: str, fs: float) -> float:
-        """The factor from squared transforms to powers: per frequency ("density"), or in total."""
-        if scaling == "density":
-            return 1.0 / (fs * float(np.sum(self.window**2)))
-        if scaling == "spectrum":
-            return 1.0 / float(np.sum(self.window)) ** 2
-        raise ArgumentError(f"spectrum: cannot use scaling={scaling!r} (density or spectrum)")
-
-
-def _segments(
-    name: str,
-    fs: float,
-    window: Window | ArrayLike | Sequence[float],
-    nperseg: int | None,
-    noverlap: int | None,
-    nfft: int | None,
-    size: int,
-) -> Segments:
-    """The arguments of the public functions, checked, for a signal of `size` samples."""
-    required_number(name, "fs", fs)
-    if isinstance(fs, int | float) and not fs > 0:
-        raise ArgumentError(f"{name}: cannot use the sampling frequency {fs} (above 0 required)")
-    if isinstance(window, str | tuple | int | float):
-        count = min(256, size) if nperseg is None else static_int(name, "nperseg", nperseg)
-        count = min(count, size)
-        if count < 1:
-            raise ArgumentError(f"{name}: cannot cut segments of {count} samples")
-        weights = chosen_window(window, count)
-    else:
-        weights = np.asarray(window, np.float64)
-        count = weights.shape[0]
-        if weights.ndim != 1 or count > size or nperseg not in (None, count):
-            raise ArgumentError(f"{name}: cannot weight segments by a window of shape {weights.shape}")
-    overlap = count // 2 if noverlap is None else static_int(name, "noverlap", noverlap)
-    length = count if nfft is None else static_int(name, "nfft", nfft)
-    if not 0 <= overlap < count or length < count:
-        problem = f"{count} samples overlap by {overlap}, in transforms of {length}"
-        raise ArgumentError(f"{name}: cannot cut segments ({problem})")
-    return Segments(weights, count, count - overlap, length)
-
-
 def _signals(name: str, axis: int, *xs: ArrayLike) -> list[Array]:
     """Signals of one dtype along the last axis."""
     signals = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
-    signals = [moveaxis(x, axis, -1) for x in signals]
-    if any(type_of(x).shape[-1] == 0 for x in signals):
-        raise ShapeError(f"{name}: cannot transform {type_of(signals[0])} (no samples)")
-    return signals
+    return [moveaxis(x, axis, -1) for x in signals]
 
 
 def _pieces(x: Array, cut: Segments, detrend: bool | str, onesided: bool) -> Array:
@@ -168,7 +112,7 @@ def csd(
     average: "mean" or "median", which is corrected for its bias.
     Result:  frequencies, powers.
     Shapes:  x, y [..., N, ...] -> [F], [..., F, ...]; F is nfft // 2 + 1 if one-sided, nfft for
-             complex signals.
+             complex signals, 0 for no samples.
     Types:   frequencies real in the dtype of x, powers c64, or c128 for f64.
     Errors:  ArgumentError for segments that do not fit together.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -179,40 +123,66 @@ def csd(
     >>> power.shape
     (3,)
     """
-    p, q = _signals("csd", axis, x, x if y is None else y)
-    longest = max(_length("csd", v) for v in (p, q))
-    p, q = (_followed(v, longest - _length("csd", v)) for v in (p, q))
-    cut = _segments("csd", fs, window, nperseg, noverlap, nfft, longest)
+    options = (fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+    return _cross_power("csd", x, y, *options)
+
+
+def _cross_power(
+    name: str,
+    x: ArrayLike,
+    y: ArrayLike | None,
+    fs: float,
+    window: Window | ArrayLike | Sequence[float],
+    nperseg: int | None,
+    noverlap: int | None,
+    nfft: int | None,
+    detrend: bool | str,
+    return_onesided: bool,
+    scaling: str,
+    axis: int,
+    average: str,
+) -> tuple[Array, Array]:
+    """`csd`, under the name of the function that was called."""
+    p, q = _signals(name, axis, x, x if y is None else y)
+    lengths = [_length(name, v) for v in (p, q)]
+    if 0 in lengths:
+        power = moveaxis(_no_spectra(p[..., :0] + q[..., :0]), -1, axis)
+        return _no_frequencies(p), c.real(power) if y is None else power
+    p, q = (_followed(v, max(lengths) - n) for v, n in zip((p, q), lengths, strict=True))
+    cut = cut_signal(name, fs, window, nperseg, noverlap, nfft, max(lengths))
     onesided = _is_onesided(p, return_onesided)
     first = _pieces(p, cut, detrend, onesided)
     second = first if y is None or y is x else _pieces(q, cut, detrend, onesided)
     power = c.conj(first) * second * cut.scale(scaling, fs)
-    power = _averaged(_doubled(power, cut) if onesided else power, average)
+    power = _averaged(name, _doubled(power, cut) if onesided else power, average)
     power = c.real(power) if y is None else power
     return _frequencies(cut, fs, onesided, p), moveaxis(power, -1, axis)
+
+
+def _no_frequencies(like: Array) -> Array:
+    return zeros((0,), real_dtype(type_of(like).dtype))
+
+
+def _no_spectra(no_samples: Array) -> Array:
+    """The spectra of no samples, none, in their dtype."""
+    return c.astype(no_samples, complex_dtype(type_of(no_samples).dtype))
 
 
 def _followed(x: Array, zeros_behind: int) -> Array:
     return pad(x, [(0, 0)] * (rank(x) - 1) + [(0, zeros_behind)])
 
 
-def _averaged(power: Array, average: str) -> Array:
+def _averaged(name: str, power: Array, average: str) -> Array:
     """The mean over segments."""
     if average == "mean":
         return power.mean(axis=-2)
     if average != "median":
-        raise ArgumentError(f"csd: cannot use average={average!r} (mean or median)")
-    count = static_int("csd", "a number of segments", type_of(power).shape[-2])
+        raise ArgumentError(f"{name}: cannot use average={average!r} (mean or median)")
+    count = static_int(name, "a number of segments", type_of(power).shape[-2])
     # For squares of normal numbers, the median is smaller than the mean by this factor.
     odd = 2.0 * np.arange(1, (count - 1) // 2 + 1)
     bias = 1 + float(np.sum(1 / (odd + 1) - 1 / odd))
-    return c.by_parts(lambda v: _median(v) / bias, power)
-
-
-def _median(x: Array) -> Array:
-    count = type_of(x).shape[-2]
-    in_order = sort(x, axis=-2)
-    return (in_order[..., (count - 1) // 2, :] + in_order[..., count // 2, :]) / 2
+    return c.by_parts(lambda v: median(v, axis=-2) / bias, power)
 
 
 def welch(
@@ -231,8 +201,8 @@ def welch(
     """The power of a signal at each frequency, a mean over segments. Arguments as `csd`.
 
     Shapes: as `csd`. Types: real: frequencies in the dtype of x, powers f32, or f64 for f64.
-    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
-            for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; AxisError
+            for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -241,7 +211,8 @@ def welch(
     >>> frequencies
     Array([0.   , 0.125, 0.25 , 0.375, 0.5  ], f32[5], cpu:0)
     """
-    return csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+    options = (fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+    return _cross_power("welch", x, None, *options)
 
 
 def periodogram(
@@ -257,8 +228,7 @@ def periodogram(
     """The power of a signal at each frequency, by one transform of the whole signal.
 
     Shapes: as `csd`, nfft N by default. Types: as `welch`.
-    Errors: ArgumentError if an argument is not an array; ShapeError for no elements; AxisError for
-            an axis out of range.
+    Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -269,7 +239,8 @@ def periodogram(
     signal = moveaxis(inexact("periodogram", value("periodogram", x)), axis, -1)
     signal = signal if nfft is None else signal[..., :nfft]
     size = _length("periodogram", signal)
-    frequencies, power = welch(signal, fs, window, size, 0, nfft, detrend, return_onesided, scaling)
+    options = (fs, window, size, 0, nfft, detrend, return_onesided, scaling, -1, "mean")
+    frequencies, power = _cross_power("periodogram", signal, None, *options)
     return frequencies, moveaxis(power, -1, axis)
 
 
@@ -287,8 +258,8 @@ def coherence(
     """The coherence of two signals, from 0 to 1: |Pxy|² / (Pxx Pyy).
 
     Shapes: as `csd`. Types: real: frequencies in the dtype of x, the others f32, or f64 for f64.
-    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
-            for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; AxisError
+            for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -297,9 +268,9 @@ def coherence(
     >>> signal.coherence(x, 2 * x, nperseg=4)[1].round(3)
     Array([1., 1., 1.], f32[3], cpu:0)
     """
-    options = (fs, window, nperseg, noverlap, nfft, detrend)
-    frequencies, xx = welch(x, *options, axis=axis)
-    yy, xy = welch(y, *options, axis=axis)[1], csd(x, y, *options, axis=axis)[1]
+    options = (fs, window, nperseg, noverlap, nfft, detrend, True, "density", axis, "mean")
+    frequencies, xx = _cross_power("coherence", x, None, *options)
+    (_, yy), (_, xy) = (_cross_power("coherence", *pair, *options) for pair in ((y, None), (x, y)))
     return frequencies, abs(xy) ** 2 / xx / yy
 
 
@@ -327,7 +298,7 @@ def spectrogram(
     Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
     Types:  as `welch`; of mode "complex" c64, or c128 for f64.
     Errors: ArgumentError if an argument is not an array, `mode` is unknown or `nperseg` is not an
-            integer; ShapeError for no elements; AxisError for an axis out of range.
+            integer; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -338,7 +309,7 @@ def spectrogram(
     (y,) = _signals("spectrogram", axis, x)
     size = _length("spectrogram", y)
     overlap = 0 if noverlap is None else noverlap
-    cut = _segments("spectrogram", fs, window, nperseg, overlap, nfft, size)
+    cut = cut_signal("spectrogram", fs, window, nperseg, overlap, nfft, size)
     if noverlap is None:
         cut = replace(cut, step=cut.size - cut.size // 8)
     onesided = _is_onesided(y, return_onesided)
@@ -347,6 +318,13 @@ def spectrogram(
     place = axis if axis >= 0 else axis - 1
     output = moveaxis(c.swapaxes(output, -1, -2), -2, place)
     return _frequencies(cut, fs, onesided, y), _times(cut, size, fs, y), output
+
+
+def _nothing_over_time(no_samples: Array, axis: int) -> tuple[Array, Array, Array]:
+    """Frequencies, times and spectra of no samples."""
+    spectra = _no_spectra(no_samples)[..., None, :]
+    none = _no_frequencies(no_samples)
+    return none, none, moveaxis(spectra[..., :0, :], -2, axis if axis >= 0 else axis - 1)
 
 
 def _output(spectra: Array, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Array:
@@ -392,8 +370,8 @@ def stft(
             times as its last axis.
     Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
     Types:  frequencies and times real in the dtype of x, the transforms c64, or c128 for f64.
-    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
-            for no elements; AxisError for an axis out of range.
+    Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; AxisError
+            for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
     >>> import rune.numpy as rnp
@@ -402,7 +380,9 @@ def stft(
     (5, 5)
     """
     (y,) = _signals("stft", axis, x)
-    cut = _segments("stft", fs, window, nperseg, noverlap, nfft, _length("stft", y))
+    if _length("stft", y) == 0:
+        return _nothing_over_time(y, axis)
+    cut = cut_signal("stft", fs, window, nperseg, noverlap, nfft, _length("stft", y))
     if boundary is not None:
         y = _continued(y, cut.size // 2, boundary)
     if padded:
@@ -468,7 +448,7 @@ def istft(
     size = full_length if nperseg is None else nperseg
     if nfft is None and input_onesided and size == full_length + 1:
         length = size
-    cut = _segments("istft", fs, window, size, noverlap, length, size)
+    cut = cut_signal("istft", fs, window, size, noverlap, length, size)
     pieces = (irfft if input_onesided else ifft)(z, length)[..., : cut.size]
     weights = _weights(cut, pieces)
     scale = cut.scale("density" if scaling == "psd" else scaling, fs) ** -0.5

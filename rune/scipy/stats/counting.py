@@ -184,7 +184,7 @@ dlaplace = Discrete(
     log_mass=lambda k, a: rnp.log(rnp.tanh(0.5 * a)) - a * rnp.abs(k),
     lower=lambda k, a: _dlaplace_lower(k, a),
     upper=lambda k, a: _dlaplace_lower(-k - 1.0, a),
-    mean_of=lambda a: 0.0 * a,
+    mean_of=rnp.zeros_like,
     variance_of=lambda a: 0.5 / rnp.square(rnp.sinh(0.5 * a)),
 )
 

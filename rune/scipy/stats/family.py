@@ -141,7 +141,7 @@ class Family(ABC):
         """The variance."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
         variance = known(self.name, "var", self.variance_of)(*shapes)
-        return rounded(scale * scale * variance + 0.0 * loc, dtype)
+        return rounded(_beside(loc, scale * scale * variance), dtype)
 
     def std(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The standard deviation."""
@@ -151,7 +151,7 @@ class Family(ABC):
         """The entropy, in nats; of a density the differential entropy."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
         entropy = known(self.name, "entropy", self.entropy_of)(*shapes)
-        return rounded(entropy + rnp.log(scale) + 0.0 * loc, dtype)
+        return rounded(_beside(loc, entropy + rnp.log(scale)), dtype)
 
     def median(self, *args: Any, **kwargs: Any) -> Array:
         """The smallest point where cdf is at least 1/2."""
@@ -169,6 +169,11 @@ class Family(ABC):
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
         low, high = (rounded(loc + scale * end, dtype) for end in self.bounds(*shapes))
         return low, high
+
+
+def _beside(loc: Array, value: Array) -> Array:
+    """A value that no location changes, not even an infinite one; NaN where that is NaN."""
+    return rnp.where(rnp.isnan(loc), loc, value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,6 +7,9 @@ Stirling's formula leaves of them does not.
 from __future__ import annotations
 
 import math
+from typing import cast
+
+import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
@@ -14,6 +17,7 @@ from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.densities import log_beta_power, log_less_digamma, log_poisson, stirling_error, times_log
 from rune.scipy.special.gammas import log_gamma
 from rune.scipy.special.stirling import HALF_LOG_2PI
+from rune.scipy.stats.family import Continuous, Function, Tails, log_share, rising
 
 
 def gamma_entropy(a: Array) -> Array:
@@ -75,3 +79,45 @@ def f_log_density(y: Array, n: Array, d: Array) -> Array:
     half_n, half_d = (rnp.where(is_large, 0.5 * x, 1.0) for x in (n, d))
     large = log_beta_power(half_n, half_d, share, 1.0 / (1.0 + odds))
     return rnp.where(is_large, large - rnp.log(rnp.where(is_large, y, 1.0)), direct)
+
+
+def loggamma_tails(gamma: Continuous) -> Tails:
+    """The distribution function of the logarithms of gamma numbers, also where those underflow.
+
+    Of numbers x that are negligible beside 1 a share x**c / Γ(c + 1) is below x.
+    """
+    numbers = rising(gamma, lambda y, c: rnp.exp(y), lambda x, c: rnp.log(x), lambda y, c: (c,))
+    tails = cast("dict[str, Function]", numbers)
+
+    def parts(y: Array, c: Array) -> tuple[Array, Array, Array]:
+        """Whether exp(y) is negligible, the logarithm of its share if so, and y if not."""
+        is_low = y < _log_of_negligible(y)
+        return is_low, rnp.where(is_low, c * y - log_gamma(c + 1.0), -1.0), rnp.where(is_low, 0.0, y)
+
+    def lower(y: Array, c: Array) -> Array:
+        is_low, log, other = parts(y, c)
+        return rnp.where(is_low, rnp.exp(log), tails["lower"](other, c))
+
+    def upper(y: Array, c: Array) -> Array:
+        is_low, log, other = parts(y, c)
+        return rnp.where(is_low, -rnp.expm1(log), tails["upper"](other, c))
+
+    def log_lower(y: Array, c: Array) -> Array:
+        is_low, log, other = parts(y, c)
+        return rnp.where(is_low, log, log_share(tails["lower"](other, c), tails["upper"](other, c)))
+
+    def quantile(side: Function, log_of: Function) -> Function:
+        def function(q: Array, c: Array) -> Array:
+            low = (log_of(q) + log_gamma(c + 1.0)) / c
+            return rnp.where(low < _log_of_negligible(q), low, side(q, c))
+
+        return function
+
+    functions: Tails = {"lower": lower, "upper": upper, "log_lower": log_lower}
+    functions["quantile"] = quantile(tails["quantile"], rnp.log)
+    functions["upper_quantile"] = quantile(tails["upper_quantile"], lambda q: rnp.log1p(-q))
+    return {**numbers, **functions}
+
+
+def _log_of_negligible(like: Array) -> float:
+    return math.log(np.finfo(like.dtype).eps)

@@ -46,7 +46,7 @@ class gaussian_kde:
         if data.ndim != 2 or data.shape[0] == 0 or data.shape[1] < 2:
             raise ShapeError(f"gaussian_kde: cannot use a dataset of shape {data.shape}")
         count = data.shape[1]
-        weights = rnp.full((count,), 1 / count, data.dtype) if weights is None else weights
+        weights = rnp.ones((count,), data.dtype) if weights is None else weights
         if weights.shape != (count,):
             raise ShapeError(f"gaussian_kde: cannot weigh {count} points by {weights.shape}")
         shares = weights / rnp.sum(weights)
@@ -94,7 +94,8 @@ class gaussian_kde:
         root = linalg.cholesky(covariance)
         data, at = linalg.solve(root, self.dataset), linalg.solve(root, points)
         square = rnp.sum(rnp.square(at[:, :, None] - data[:, None, :]), 0)
-        log_norm = 0.5 * self.d * math.log(2 * math.pi) + rnp.sum(rnp.log(rnp.diagonal(root)))
+        axes = rnp.asarray(self.d, root.dtype)
+        log_norm = axes * (0.5 * math.log(2 * math.pi)) + rnp.sum(rnp.log(rnp.diagonal(root)))
         return logsumexp(-0.5 * square, axis=1, b=self.weights) - log_norm
 
     def evaluate(self, points: ArrayLike) -> Array:
@@ -131,10 +132,11 @@ class gaussian_kde:
 
 
 def _factor(bw_method: float | str | None, d: Size, neff: Array) -> Array | float:
+    axes = rnp.asarray(d, neff.dtype)
     if bw_method is None or bw_method == "scott":
-        return neff ** (-1 / (d + 4))
+        return neff ** (-1 / (axes + 4))
     if bw_method == "silverman":
-        return (neff * ((d + 2) / 4)) ** (-1 / (d + 4))
+        return (neff * ((axes + 2) / 4)) ** (-1 / (axes + 4))
     if isinstance(bw_method, str):
         raise ArgumentError(f"gaussian_kde: cannot use bw_method={bw_method!r}", hint="'scott' or 'silverman'")
     return bw_method

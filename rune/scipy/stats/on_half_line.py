@@ -16,6 +16,7 @@ from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.densities import log_beta_power, log_less_digamma, stirling_error, times_log
 from rune.scipy.special.gammas import digamma, gamma_function, zeta_of
 from rune.scipy.special.stirling import HALF_LOG_2PI
+from rune.scipy.stats import wald
 from rune.scipy.stats.family import Continuous, falling, log_share, mirrored, positive, rising
 from rune.scipy.stats.gamma_numbers import (
     chi_log_density,
@@ -25,6 +26,7 @@ from rune.scipy.stats.gamma_numbers import (
     invgamma_log_density,
     log_mean_over_root,
     loggamma_log_density,
+    loggamma_tails,
 )
 from rune.scipy.stats.on_line import log_of_one_and_square, norm
 from rune.typing import ArrayLike
@@ -129,7 +131,7 @@ loggamma = Continuous(
     entropy_of=lambda c: HALF_LOG_2PI - 0.5 * rnp.log(c) + stirling_error(c) + c * log_less_digamma(c),
     mean_of=digamma,
     variance_of=lambda c: zeta_of(rnp.full_like(c, 2.0), c),
-    **rising(gamma, lambda y, c: rnp.exp(y), lambda x, c: rnp.log(x), lambda y, c: (c,)),
+    **loggamma_tails(gamma),
 )
 
 
@@ -199,28 +201,6 @@ maxwell = Continuous(
 )
 
 
-def _wald_upper(y: Array, mu: Array) -> Array:
-    """Above the mean, a density times a difference of Mills' ratios, whose common part is
-    separate.
-    """
-    root = 1.0 / rnp.sqrt(y)
-    is_far = y > mu
-    first = rnp.where(is_far, root * (y / mu - 1.0), 1.0)
-    apart = rnp.where(is_far, root, 1.0)
-    gap = normal.erfcx(math.sqrt(0.5) * first) - normal.erfcx(math.sqrt(0.5) * (first + 2.0 * apart))
-    far = 0.5 * rnp.exp(-0.5 * first * first) * gap
-    _, above, other = _wald_parts(y, mu)
-    return rnp.where(is_far, far, above - other)
-
-
-def _wald_parts(y: Array, mu: Array) -> tuple[Array, Array, Array]:
-    root = 1.0 / rnp.sqrt(y)
-    first = root * (y / mu - 1.0)
-    # exp(2/μ) Φ(-root (y/μ + 1)), in logarithms
-    second = 2.0 / mu + normal.log_normal_cdf(-root * (y / mu + 1.0))
-    return normal.normal_cdf(first), normal.normal_cdf(-first), rnp.exp(second)
-
-
 invgauss = Continuous(
     "invgauss",
     "the inverse Gaussian distribution, of mean mu",
@@ -228,8 +208,10 @@ invgauss = Continuous(
     bounds=_half_line,
     is_open=True,
     log_density=lambda y, mu: -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y),
-    lower=lambda y, mu: _wald_parts(y, mu)[0] + _wald_parts(y, mu)[2],
-    upper=_wald_upper,
+    lower=wald.lower,
+    upper=wald.upper,
+    log_lower=wald.log_lower,
+    log_upper=wald.log_upper,
     valid=positive,
     mean_of=lambda mu: mu,
     variance_of=lambda mu: mu * mu * mu,

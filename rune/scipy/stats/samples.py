@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
-from rune import ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
@@ -53,17 +52,19 @@ class _Sample:
             return rnp.asarray(self.length, self.x.dtype)
         return rnp.sum(self.mask, self.axis, keepdims=keepdims, dtype=self.x.dtype)
 
-    def from_mean(self, values: Array, keepdims: bool = True) -> Array:
-        """Values less the mean: exactly 0 for equal numbers, even if their mean is rounded."""
-        least = rnp.min(self.x, self.axis, keepdims=keepdims, initial=rnp.inf, where=self.mask)
-        least = ops.stop_gradient(least)  # any shift is right
-        return values - least - self.mean(self.x - least, keepdims)
-
     def central(self, power: int, keepdims: bool) -> Array:
-        return self.mean(self.from_mean(self.x) ** power, keepdims)
+        return self.mean((self.x - self.mean(self.x)) ** power, keepdims)
 
     def spread(self, ddof: int, keepdims: bool = True) -> Array:
-        return rnp.std(self.from_mean(self.x), self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
+        return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
+
+    def is_constant(self, variance: Array, keepdims: bool = True) -> Array:
+        """Whether all elements that count are equal, but for the rounding of their mean."""
+        # Sums of many equal numbers are off by more than their last digit.
+        low = rnp.min(self.x, self.axis, keepdims=keepdims, initial=rnp.inf, where=self.mask)
+        high = rnp.max(self.x, self.axis, keepdims=keepdims, initial=-rnp.inf, where=self.mask)
+        least = rnp.finfo(self.x.dtype).eps * self.mean(self.x, keepdims)
+        return (low == high) | (variance <= least * least)
 
     def result(self, statistic: Array, keepdims: bool = False) -> Array:
         """A statistic in the dtype of results. If axes were joined, keepdims keeps as many, all of
@@ -136,7 +137,8 @@ def skew(
     Array(0., f32[], cpu:0)
     """
     s = _sample("skew", a, axis, nan_policy)
-    skewness = s.central(3, keepdims) / s.central(2, keepdims) ** 1.5
+    variance = s.central(2, keepdims)
+    skewness = rnp.where(s.is_constant(variance, keepdims), rnp.nan, s.central(3, keepdims) / variance**1.5)
     if not bias:
         n = rnp.maximum(s.size(keepdims), 3.0)
         unbiased_skewness = skewness * rnp.sqrt(n * (n - 1)) / (n - 2)
@@ -166,7 +168,8 @@ def kurtosis(
     Array(-2., f32[], cpu:0)
     """
     s = _sample("kurtosis", a, axis, nan_policy)
-    ratio = s.central(4, keepdims) / rnp.square(s.central(2, keepdims))
+    variance = s.central(2, keepdims)
+    ratio = rnp.where(s.is_constant(variance, keepdims), rnp.nan, s.central(4, keepdims) / rnp.square(variance))
     if not bias:
         n = rnp.maximum(s.size(keepdims), 4.0)
         unbiased_ratio = ((n * n - 1.0) * ratio - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
@@ -193,7 +196,7 @@ def sem(
 
 
 def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Array:
-    """(a - mean) / std along an axis; over all numbers for axis None.
+    """(a - mean) / std along an axis, NaN for equal numbers; over all numbers for axis None.
 
     Shapes: as a. Types: in the dtype of a; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
@@ -209,7 +212,7 @@ def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = 
 def zmap(
     scores: ArrayLike, compare: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate"
 ) -> Array:
-    """(scores - mean) / std, with the mean and std of `compare`.
+    """(scores - mean) / std, with the mean and std of `compare`; NaN if its numbers are equal.
 
     Shapes: as scores. Types: the common dtype; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
@@ -222,8 +225,9 @@ def zmap(
     points, dtype = widened(*reals("zmap", scores))
     s = _sample("zmap", compare, axis, nan_policy)
     keepdims = axis is not None
-    scores = s.from_mean(points, keepdims) / s.spread(ddof, keepdims)
-    return rounded(scores, rnp.result_type(dtype, s.dtype))
+    spread = s.spread(ddof, keepdims)
+    scale = rnp.where(s.is_constant(spread * spread, keepdims), rnp.nan, spread)
+    return rounded((points - s.mean(s.x, keepdims)) / scale, rnp.result_type(dtype, s.dtype))
 
 
 def _averaged(s: _Sample, values: Array, weights: ArrayLike | None, keepdims: bool) -> Array:
@@ -273,7 +277,8 @@ def hmean(
     nan_policy: str = "propagate",
     keepdims: bool = False,
 ) -> Array:
-    """The harmonic mean, 1 / mean(1 / a), computed in `dtype` if that is given.
+    """The harmonic mean, 1 / mean(1 / a), computed in `dtype` if that is given. NaN beside negative
+    numbers.
 
     weights: one for each number, or a vector of them along the axis.
     Shapes:  a without the axis, [] for axis None, or with 1 there if keepdims.
@@ -288,8 +293,8 @@ def hmean(
     s = _sample("hmean", a if dtype is None else rnp.asarray(a, dtype), axis, nan_policy)
     if weights is not None and axis is None:
         weights = rnp.ravel(rnp.asarray(weights))
-    reciprocals = rnp.where(s.x < 0, rnp.nan, 1.0 / s.x)
-    return s.result(1.0 / _averaged(s, reciprocals, weights, keepdims), keepdims)
+    x = rnp.where(s.x < 0, rnp.nan, s.x)
+    return s.result(1.0 / _averaged(s, 1.0 / x, weights, keepdims), keepdims)
 
 
 def iqr(

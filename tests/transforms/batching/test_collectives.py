@@ -230,6 +230,22 @@ def test_the_largest_and_the_smallest_bool_are_bools(size: int):
     np.testing.assert_array_equal(smallest, np.broadcast_to(x.min(), size))
 
 
+@pytest.mark.parametrize("name", ["psum", "pmean", "pmax", "pmin", "all_gather", "pvary", "axis_size", "axis_index"])
+def test_an_error_about_an_unnamed_axis_names_the_collective(name: str):
+    operands = [] if name.startswith("axis") else [X]
+
+    with pytest.raises(UnboundAxisError, match=f"^{name}: cannot find the axis 'k'"):
+        getattr(lax, name)(*operands, "k")
+
+
+@pytest.mark.parametrize("name", ["psum_scatter", "pswapaxes", "pbroadcast", "ppermute", "pshuffle", "all_to_all"])
+def test_an_error_about_an_unnamed_axis_names_the_exchange(name: str):
+    settings = {"psum_scatter": (), "ppermute": ([(0, 1)],), "pshuffle": ([0],), "all_to_all": (0, 0)}.get(name, (0,))
+
+    with pytest.raises(UnboundAxisError, match=f"^{name}: cannot find the axis 'k'"):
+        getattr(lax, name)(X, "k", *settings)
+
+
 def test_the_derivative_of_pmax_is_refused():
     with pytest.raises(rune.errors.TransformError, match="pmax"):
         over(rune.grad(lambda x: lax.pmax(x, "i").sum()), X)
