@@ -115,8 +115,7 @@ def _over_names(primitive: Collective, x: T, axis_name: Name, axis_index_groups:
 
     def one(leaf: ArrayLike) -> Value:
         array = rnp.array(leaf)
-        is_counted = primitive is ops.psum and array.dtype == dtypes.bool_
-        x: Value = array.astype(dtypes.i32) if is_counted else array
+        x: Value = array.astype(dtypes.i32) if primitive is ops.psum and array.dtype == dtypes.bool_ else array
         for name in names_of(axis_name):
             size_of(name, primitive.name)
             x = primitive(_as_varying(x, name), axis_name=name, **group)

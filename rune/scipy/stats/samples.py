@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune import ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
@@ -52,19 +53,22 @@ class _Sample:
             return rnp.asarray(self.length, self.x.dtype)
         return rnp.sum(self.mask, self.axis, keepdims=keepdims, dtype=self.x.dtype)
 
+    def from_mean(self, values: Array, keepdims: bool = True) -> Array:
+        """Values less the mean: exactly 0 for equal numbers, even if their mean is rounded."""
+        least = rnp.min(self.x, self.axis, keepdims=keepdims, initial=rnp.inf, where=self.mask)
+        least = ops.stop_gradient(least)  # any shift is right
+        return values - least - self.mean(self.x - least, keepdims)
+
     def central(self, power: int, keepdims: bool) -> Array:
-        return self.mean((self.x - self.mean(self.x)) ** power, keepdims)
+        return self.mean(self.from_mean(self.x) ** power, keepdims)
 
     def spread(self, ddof: int, keepdims: bool = True) -> Array:
-        return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
+        return rnp.std(self.from_mean(self.x), self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
 
     def is_constant(self, variance: Array, keepdims: bool = True) -> Array:
-        """Whether all elements that count are equal, but for the rounding of their mean."""
-        # Sums of many equal numbers are off by more than their last digit.
-        low = rnp.min(self.x, self.axis, keepdims=keepdims, initial=rnp.inf, where=self.mask)
-        high = rnp.max(self.x, self.axis, keepdims=keepdims, initial=-rnp.inf, where=self.mask)
+        """Whether all elements that count are equal, but for their rounding."""
         least = rnp.finfo(self.x.dtype).eps * self.mean(self.x, keepdims)
-        return (low == high) | (variance <= least * least)
+        return variance <= least * least
 
     def result(self, statistic: Array, keepdims: bool = False) -> Array:
         """A statistic in the dtype of results. If axes were joined, keepdims keeps as many, all of
@@ -227,7 +231,7 @@ def zmap(
     keepdims = axis is not None
     spread = s.spread(ddof, keepdims)
     scale = rnp.where(s.is_constant(spread * spread, keepdims), rnp.nan, spread)
-    return rounded((points - s.mean(s.x, keepdims)) / scale, rnp.result_type(dtype, s.dtype))
+    return rounded(s.from_mean(points, keepdims) / scale, rnp.result_type(dtype, s.dtype))
 
 
 def _averaged(s: _Sample, values: Array, weights: ArrayLike | None, keepdims: bool) -> Array:
