@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from rune import locks
 from rune.backends.cpu.conventions import ANYWHERE, EFFORT, HURRY, OBJECT, declared, symbol_of
+from rune.backends.cpu.llvm_functions import joins_forms
 from rune.backends.cpu.processor import Processor
 from rune.backends.shared.interrupts import deferred
-from rune.lowering.codegen.llvm.underflow import TWO_FORMS
 from rune.records import dataclass
 
 if TYPE_CHECKING:  # it is loaded by its first use
@@ -94,7 +94,7 @@ def emit(text: str, effort: int, how: tuple[str, str], host: Processor, form: in
     constant. Both are closed here, because after an error finalisers might free them in the wrong
     order.
     """
-    llvm, optimiser = library(), _optimiser(effort, TWO_FORMS in text, how, host)
+    llvm, optimiser = library(), _optimiser(effort, joins_forms(text), how, host)
     with llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
         module.verify()
         if optimiser.passes is not None:

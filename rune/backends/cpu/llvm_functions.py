@@ -31,6 +31,7 @@ PASSES = ("SROA", "InstCombine")
 # After these, where operations have two forms: branches on one condition become one branch, and
 # what is computed on both of its sides, or before it and on one side, is computed once.
 JOINING_PASSES = ("JumpThreading", "NewGVN", "SimplifyCFG")
+MOST_JOINED = 1 << 16  # bytes of a module for which these take a few milliseconds; longer ones do without
 _PREFIX = "LLVMPY_"
 _WORDS = POINTER(c_char_p)  # receives a string, which the caller has to dispose of
 # By name: the type of the result, and those of the arguments.
@@ -75,6 +76,11 @@ def is_available() -> bool:
     """Whether the installed llvmlite has a version with known declarations. Errors: ImportError."""
     version = locks.load("llvmlite").__version__
     return version.rpartition(".")[0] in KNOWN and os.path.isfile(_path())
+
+
+def joins_forms(text: str) -> bool:
+    """Whether a module gets the passes that join the branches between two forms of operations."""
+    return TWO_FORMS in text and len(text) <= MOST_JOINED
 
 
 def lock() -> locks.Lock:
@@ -153,7 +159,7 @@ def emit(text: str, effort: int, how: tuple[str, str], host: Processor, form: in
 
     Each module has its own context, which is freed with it: a shared one would keep every constant.
     """
-    optimiser, functions = _optimiser(effort, TWO_FORMS in text, how, host), _functions()
+    optimiser, functions = _optimiser(effort, joins_forms(text), how, host), _functions()
     context = functions["ContextCreate"]()
     try:
         module, report = _ask("ParseAssembly", context, text.encode())

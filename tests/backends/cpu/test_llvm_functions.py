@@ -106,3 +106,9 @@ def test_a_known_llvmlite_is_called_without_it(version: str, monkeypatch: pytest
     monkeypatch.setattr("llvmlite.__version__", version)
 
     assert llvm._library.__wrapped__() is llvm_functions
+
+
+@pytest.mark.parametrize("size", [0, llvm_functions.MOST_JOINED, llvm_functions.MOST_JOINED + 1])
+def test_only_modules_with_two_forms_that_are_not_long_get_the_passes_that_join_them(size: int):
+    assert llvm_functions.joins_forms(TWO_FORMS.ljust(size)) == (size <= llvm_functions.MOST_JOINED)
+    assert not llvm_functions.joins_forms(" " * size)

@@ -98,7 +98,7 @@ def test_a_fused_step_rounds_once(name: str):
     run(fused, [exponent, y, c, result], on)
     for factor, other, addend, actual in zip(source, y, c, result, strict=True):
         exact = Fraction(float(factor)) * Fraction(float(other)) + Fraction(float(addend))
-        neighbours = np.nextafter(actual, np.float32([-np.inf, np.inf]))
+        neighbours = np.nextafter(actual, np.array([-np.inf, np.inf], np.float32))
         error = abs(Fraction(float(actual)) - exact)
         assert all(error <= abs(Fraction(float(n)) - exact) for n in neighbours)
 

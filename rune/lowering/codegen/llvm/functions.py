@@ -145,8 +145,7 @@ class Written(Number):
             return Written(self.value.apply(name, *operands), self.kind, self.masks)
         result = result_dtype(name, self.dtype)
         assert result is not None
-        values = (self.value, *(self.like(o).value for o in others))
-        return self.of(operation(name, result, values, self.dtype), result)
+        return self.of(operation(name, result, (self.value, *(self.like(o).value for o in others)), self.dtype), result)
 
     def convert(self, dtype: np.dtype) -> Written:
         return self.of(convert(self.value, self.dtype, dtype), dtype)

@@ -81,14 +81,12 @@ class Values(ExpressionWalk[Value]):
 
     has_cheap_masks: as in Machine
     env: what names mean where the walk is
-    operation: as `functions.operation`
     known: the parts of the current expression that have been written, by identity
     """
 
     writer: Writer
     has_cheap_masks: bool
     env: Env
-    operation: llvm_scalar.Spelling = field(default_factory=lambda: llvm_functions.operation, kw_only=True)
     known: dict[int, Value] = field(default_factory=dict, kw_only=True)
 
     @contextmanager
@@ -134,6 +132,10 @@ class Values(ExpressionWalk[Value]):
         if self.env.lanes is not None and any([v.lanes for v in values]):
             values = [self.writer.splat(v, self.env.count) for v in values]
         return self.operation(op.name, op.dtype, tuple(values), op.args[-1].dtype)
+
+    def operation(self, name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
+        """As `functions.operation`."""
+        return llvm_functions.operation(name, dtype, args, operand)
 
     def index(self, dim: Size) -> Value:
         """An index expression as a value, by lane where it varies."""

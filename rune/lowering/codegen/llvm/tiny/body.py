@@ -8,7 +8,7 @@ from rune.lowering.codegen.llvm.body import Body
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.lowering.codegen.llvm.tiny.scaling import lower_sum, scaled
 from rune.lowering.codegen.llvm.tiny.vectors import TinyVector, tiny_vector
-from rune.lowering.codegen.llvm.underflow.operations import UnderflowOperations
+from rune.lowering.codegen.llvm.underflow.body import UnderflowBody
 from rune.lowering.codegen.llvm.values import Env
 from rune.lowering.codegen.machine import Machine
 from rune.lowering.kernel.nodes import For, KernelCode
@@ -17,7 +17,7 @@ from rune.records import dataclass, replace
 
 
 @dataclass(slots=True)
-class ScalingBody(Body):
+class ScalingBody(UnderflowBody):
     """Writes a kernel that multiplies by a vector. `tiny`: whether that is scaled."""
 
     vector: TinyVector = field(kw_only=True)
@@ -35,13 +35,10 @@ def body_of(writer: Writer, machine: Machine, env: Env, code: KernelCode, lanes:
     """The writer of a kernel's statements, by a longer way if denormal numbers slow it down."""
     if not machine.waits_for_denormals:
         return Body(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops)
-    operation = UnderflowOperations().operation
     vector = tiny_vector(code) if lanes.transposition is None else None
     if vector is None:
-        return Body(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops, operation=operation)
+        return UnderflowBody(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops)
     name = vector.param.name
     tiny, memory = scaled(writer, vector, env.memory[name], machine.vector_bytes)
     env = replace(env, memory={**env.memory, name: memory})
-    return ScalingBody(
-        writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops, operation=operation, vector=vector, tiny=tiny
-    )
+    return ScalingBody(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops, vector=vector, tiny=tiny)

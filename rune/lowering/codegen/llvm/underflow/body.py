@@ -2,7 +2,7 @@
 
 It costs a comparison and a branch, too much for each product of elements that lie in memory. Those
 are few that meet denormal numbers: f32 products of exponentials, which shrink through these numbers
-on their way to 0, and quotients, which take ten times as long as the comparison.
+on their way to 0, and quotients of elements, which take ten times as long as the comparison.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.codegen.llvm import functions as llvm_functions
+from rune.lowering.codegen.llvm.body import Body
 from rune.lowering.codegen.llvm.functions import Written
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.codegen.llvm.underflow import TWO_FORMS
+from rune.lowering.kernel.expr import Load
 from rune.lowering.scalar import denormals
 from rune.lowering.scalar.number import Number
 from rune.records import dataclass
@@ -29,18 +31,25 @@ FUNCTIONS = denormals.NEAR_IDENTITY | denormals.NEAR_CONSTANT
 
 
 @dataclass(slots=True)
-class UnderflowOperations:
-    """Writes the operations of one kernel.
+class UnderflowBody(Body):
+    """Writes a kernel whose f32 results do not wait where they are denormal.
 
+    elements: the registers that were read from memory
     conditions: for each register that may be tiny, whether a lane of it is, or of what it was
         computed from: an i1 that the same operations share, so that LLVM joins their branches
     """
 
-    conditions: dict[str, Value] = field(default_factory=dict)
+    elements: set[str] = field(default_factory=set, kw_only=True)
+    conditions: dict[str, Value] = field(default_factory=dict, kw_only=True)
+
+    def load(self, load: Load) -> Value:
+        # Not `super()`, which a dataclass with slots has made another class of.
+        element = Body.load(self, load)
+        self.elements.add(element.text)
+        return element
 
     def operation(self, name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
-        """As `functions.operation`, which it replaces."""
-        plain = partial(llvm_functions.operation, name, dtype, args, operand)
+        plain = partial(Body.operation, self, name, dtype, args, operand)
         if operand != dtypes.f32:
             return plain()
         condition = self.condition(name, args)
@@ -55,9 +64,9 @@ class UnderflowOperations:
         return result
 
     def condition(self, name: str, args: tuple[Value, ...]) -> Value | None:
-        """Whether some operand is tiny; None if that is unlikely. All dividends are compared."""
+        """Whether some operand is tiny; None if that is unlikely."""
         conditions = {c.text: c for a in args if (c := self.conditions.get(a.text)) is not None}
-        if name == "div" and not args[0].is_constant and args[0].text not in self.conditions:
+        if name == "div" and args[0].text in self.elements:
             conditions[args[0].text] = some_is_tiny(args[0])
         return reduce(lambda a, b: a.apply("or", b), conditions.values()) if conditions else None
 
