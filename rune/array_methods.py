@@ -107,4 +107,5 @@ def attach() -> None:
     for name, method in {**methods, "flatten": ravel}.items():
         method.__qualname__ = f"Operators.{method.__name__}"
         setattr(Operators, name, method)
+    at.__set_name__(Operators, "at")  # errors name it
     setattr(Operators, "at", at)  # noqa: B010  # a property, which type checkers let nobody assign

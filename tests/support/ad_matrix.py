@@ -108,6 +108,11 @@ def _callback(x: Any) -> Any:
     return rune.pure_callback(np.sin, struct, x, vmap_method="expand_dims")
 
 
+def _inspected(x: Any) -> Any:
+    rune.debug.inspect_array_sharding(x, callback=lambda sharding: None)
+    return x * 2.0
+
+
 def _scan(x: Any) -> Any:
     return rune.scan(lambda c, row: (rnp.sin(c * row), None), x[0], x)[0]
 
@@ -219,6 +224,7 @@ CALLS: Mapping[str, Sequence[Function]] = {
     "linear_call": (_linear_call, _linear(_linear_call)),
     "custom_lin": (_custom_vjp,),
     "callback": (_callback,),
+    "inspect_sharding": (_inspected, _linear(_inspected)),
     "to_device": (lambda x: rune.device_put(x, "cpu:0") * 2.0,),
     "shard_map": (_on_devices,),
     "sharding_constraint": (_laid_out,),

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from rune import dtypes
 from rune.dims import Size, product
 from rune.lowering.kernel.nodes import For, KernelCode, Kind
 from rune.lowering.kernel.rewrite import perfect_nest, walk
@@ -100,7 +101,8 @@ def one_by_one(code: KernelCode, lanes: Layout) -> Layout:
     The results are the same, bit for bit, from half as much code, which takes up to as many times
     as long as a vector has lanes.
     """
-    if lanes.transposition is not None:
+    # LLVM's fast selection converts every f16 element alone, which changes the bits of some NaN.
+    if lanes.transposition is not None or any(param.dtype == dtypes.f16 for param in code.params):
         return lanes
     loops = frozenset(id(s) for s in walk(code.body) if isinstance(s, For) and id(s) in lanes.loops and sums_lanes(s))
     if loops == lanes.loops:

@@ -16,7 +16,7 @@ from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.densities import log_beta_power, log_less_digamma, stirling_error, times_log
 from rune.scipy.special.gammas import digamma, gamma_function, zeta_of
 from rune.scipy.special.stirling import HALF_LOG_2PI
-from rune.scipy.stats import wald
+from rune.scipy.stats import inverse_gaussian
 from rune.scipy.stats.family import Continuous, falling, log_share, mirrored, positive, rising
 from rune.scipy.stats.gamma_numbers import (
     chi_log_density,
@@ -208,10 +208,10 @@ invgauss = Continuous(
     bounds=_half_line,
     is_open=True,
     log_density=lambda y, mu: -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y),
-    lower=wald.lower,
-    upper=wald.upper,
-    log_lower=wald.log_lower,
-    log_upper=wald.log_upper,
+    lower=inverse_gaussian.lower,
+    upper=inverse_gaussian.upper,
+    log_lower=inverse_gaussian.log_lower,
+    log_upper=inverse_gaussian.log_upper,
     valid=positive,
     mean_of=lambda mu: mu,
     variance_of=lambda mu: mu * mu * mu,

@@ -51,6 +51,9 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("JAX wants the package rich for it.", "sharding/eight_devices/test_pictures.py"): """
         jax.debug.visualize_array_sharding jax.debug.visualize_sharding
         """,
+    ("It answers by a call with a sharding, while it compiles.", "sharding/eight_devices/test_inspection.py"): """
+        jax.debug.inspect_array_sharding
+        """,
     ("A part of a reference.", "numpy/test_sized_slices.py"): "jax.ds",
     ("It waits for words of a user.", "looking/test_breakpoint.py"): "jax.debug.breakpoint",
     ("A server, and files in pprof's format: refused.", "test_profiler.py"): """

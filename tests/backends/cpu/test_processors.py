@@ -56,7 +56,9 @@ narrow = np.asarray(rune.jit(lambda x: (x * 2).astype(dtypes.bf16))(array(x)))
 np.testing.assert_array_equal(narrow.astype(np.float32), (x * 2))
 f = rune.jit(lambda x: x * 3 + 1)
 f(array(x))
-print(f.traced(array(x)).on_cpu.assembly())
+executable = f.traced(array(x)).on_cpu
+executable.refine()
+print(executable.assembly())
 """
 
 

@@ -33,7 +33,15 @@ def test_each_stage_is_needed_by_a_program_that_moves_values_under_both_checks()
     with rune.configure(check_keys=True, check_nans=True):
         settings = rune.config.current()
         needs = [stage.is_needed(program, settings, CPU) for stage in STAGES]
-        assert needs == [True, True, False, True]  # the third: it names no mesh
+        assert needs == [True, True, False, False, True]  # it names no mesh, and asks for no layout
+
+
+def test_a_program_that_asks_for_a_layout_needs_a_stage():
+    def asking(x):
+        rune.debug.inspect_array_sharding(x, callback=lambda _: None)
+        return x
+
+    assert needs_stages(rune.make_program(asking)(X))
 
 
 def test_a_key_that_two_parts_use_is_used_twice():
