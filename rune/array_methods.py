@@ -107,5 +107,5 @@ def attach() -> None:
     for name, method in {**methods, "flatten": ravel}.items():
         method.__qualname__ = f"Operators.{method.__name__}"
         setattr(Operators, name, method)
-    at.__set_name__(Operators, "at")  # errors name it
+    getattr(at, "__set_name__")(Operators, "at")  # noqa: B009  # errors name it; type checkers do not know it
     setattr(Operators, "at", at)  # noqa: B010  # a property, which type checkers let nobody assign
