@@ -6,6 +6,7 @@ with 40 digits.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -196,20 +197,21 @@ def test_a_spread_is_the_same_at_an_infinite_place(name: str):
         near(np.array([*[expected] * 3, np.nan]), result, relative=1e-4, why="f32")
 
 
-@pytest.mark.filterwarnings("ignore")  # SciPy says that digits cancel
+# By the definition, 0/0: SciPy's own answers depend on how the mean of equal numbers is rounded.
 @pytest.mark.parametrize("kind", ["f4", "f8"])
-@pytest.mark.parametrize("size", [1, 2, 3, 10, 131, 4_099])
-@pytest.mark.parametrize("number", [-0.087, 0.1, 1e-30, 3e12, 0.0])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10, 130, 131, 4_099])
+@pytest.mark.parametrize("number", [-0.087, 0.1, 1e-30, 123.456, 3e12, 0.0])
 def test_equal_numbers_have_no_scores_and_no_shape(number: float, size: int, kind: str):
     x = np.full((2, size), number, kind)
     x[1, 0] += 1
+    are_equal = (x == x[:, :1]).all(axis=1)
 
     for name in ("zscore", "skew", "kurtosis"):
-        result = np.asarray(getattr(stats, name)(array(x), axis=1))
-        expected = getattr(scipy.stats, name)(x.astype("f8"), axis=1)
-        assert np.isnan(result[0]).all()
-        assert np.isnan(expected[0]).all()
-        np.testing.assert_array_equal(np.isnan(result[1]), np.isnan(expected[1]))
+        score = functools.partial(getattr(stats, name), axis=1)
+        for result in map(np.asarray, (score(array(x)), rune.jit(score)(array(x)))):
+            for row, is_equal in zip(np.isnan(result), are_equal, strict=True):
+                assert np.all(row == is_equal), name
+    assert size == 1 or stats.sem(array(x), axis=1)[0] == 0
 
 
 NUMBERS = [[1.0, 2, -3], [1, -INF, 2], [1, 0, 2], [0, -1, 4], [1, INF, 2], [-0.0, 1, 3], [1e-30, -1e-40, 1e30]]

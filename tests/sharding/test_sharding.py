@@ -179,6 +179,6 @@ def test_a_spec_longer_than_the_shape_is_refused():
     ],
     ids=["too few devices", "arrays on two devices", "an axis named None"],
 )
-def test_what_jax_refuses_by_a_value_error_is_one_here(call: Any):
+def test_errors_that_are_value_errors_in_jax_are_value_errors(call: Any):
     with pytest.raises(ValueError, match="cannot"):
         call()

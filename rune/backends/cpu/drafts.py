@@ -69,9 +69,9 @@ class DraftExecutable(CpuExecutable):
     def kernels_of_code(self, plan: Plan, layouts: Layouts) -> Mapping[str, Rendered]:
         """The kernels as text, with few loops in lanes for a draft that is short even so."""
         if self.code_host.effort == conventions.HURRY:
-            few = plans().few_in_lanes(plan, layouts)
-            if _costs().is_short_one_by_one(plan, few, self._host.machine):
-                return plans().render_in_lanes(plan, self._host, few)
+            one_by_one = plans().draft_layouts(plan, layouts)
+            if _costs().is_short_one_by_one(plan, one_by_one, self._host.machine):
+                return plans().render_in_lanes(plan, self._host, one_by_one)
         return self._kernels()
 
     def _host_for(self, plan: Plan, layouts: Layouts) -> Host:

@@ -53,7 +53,7 @@ def layouts_of(plan: Plan, host: Host) -> Layouts:
     return {name: layout(code, host.machine.vector_bytes) for name, code in plan.kernels.items()}
 
 
-def few_in_lanes(plan: Plan, layouts: Layouts) -> Layouts:
+def draft_layouts(plan: Plan, layouts: Layouts) -> Layouts:
     """The same with loops in lanes only where these order sums."""
     return {name: one_by_one(code, layouts[name]) for name, code in plan.kernels.items()}
 

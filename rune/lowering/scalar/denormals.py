@@ -66,17 +66,12 @@ def in_f64(name: str, *args: Number) -> Number:
 
 def near_zero(name: str, x: Number) -> Number:
     """One of the functions of any f32, whose polynomials do not meet powers of a tiny number."""
-    tiny = is_tiny(x, ROUNDED_LIMIT)
+    tiny = is_tiny(x.magnitude(), ROUNDED_LIMIT)
     result = select(tiny, 0.0, x).apply(name)
     return select(tiny, x, result) if name in NEAR_IDENTITY else result
 
 
-def is_tiny(x: Number, limit: float = LIMIT) -> Number:
-    """Whether an f32 is below a limit in size, but not 0."""
-    return is_tiny_magnitude(x.magnitude(), limit)
-
-
-def is_tiny_magnitude(bits: Number, limit: float = LIMIT) -> Number:
-    """The same of the bits of an f32 that is not negative."""
+def is_tiny(bits: Number, limit: float) -> Number:
+    """Whether an f32 with these bits, which is not negative, is below a limit but not 0."""
     # One comparison for both ends: 0 less 1 is the largest number without a sign.
     return (bits - 1).bits_as(dtypes.u32) < int(np.float32(limit).view(np.int32)) - 1

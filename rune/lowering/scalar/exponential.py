@@ -244,6 +244,7 @@ def normalised(x: Number) -> tuple[Number, Number]:
     Where a device flushes them to 0, or waits for them, their bits count units of the smallest one.
     """
     form, bits = format_of(x), x.bits()
+    # Counts of f64 are i64, which few processors convert in lanes.
     if x.has(Ability.DENORMALS) and not (x.is_single and x.has(Ability.ASSISTED)):
         small = x < form.tiny
         m, e = split(select(small, x * 2.0 ** (form.mantissa + 1), x))

@@ -58,6 +58,23 @@ def test_functions_have_the_bits_of_the_final_code(dtype: type):
     assert_draft_has_the_final_bits(functools.partial(on_all, PAIRS), x, np.roll(x, 7))
 
 
+def moves(x: Array) -> list[Array]:
+    return [x.view("uint16"), x[::-1].reshape(-1, 1).view("uint8"), rnp.concatenate([x, x]).view("uint16")]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_moves_keep_the_bits_of_nan_of_half_types(dtype: type):
+    for size in SIZES:
+        # Signalling ones, with the lowest bit of the fraction, beside quiet ones and numbers.
+        x = np.resize(np.array([0x7D01, 0x7F81, 0xFF81, 0xFC01, 0x7E00, 0x3C00], np.uint16), size).view(dtype)
+        expected = [x.view("u2"), x[::-1].copy().view("u1").reshape(-1, 2), np.concatenate([x, x]).view("u2")]
+        executable = draft_of(moves, x)
+        for _ in range(2):
+            for result, bits in zip(executable([x]), expected, strict=True):
+                np.testing.assert_array_equal(np.asarray(result).reshape(bits.shape), bits)
+            executable.refine()
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
 def test_integers_have_the_bits_of_the_final_code(dtype: str):
     limits = np.iinfo(dtype)

@@ -20,7 +20,7 @@ LAYOUTS = {
     "both": NamedSharding(GRID, P("b", "a")),
 }
 # JAX's own functions of several operations are jitted, and keep these layouts.
-KEPT: dict[str, Callable[[Any, Any], Any]] = {
+OF_THE_SAME_LAYOUT: dict[str, Callable[[Any, Any], Any]] = {
     "roll": lambda lib, x: lib.roll(x, 1, 0),
     "roll back": lambda lib, x: lib.roll(x, -5, 0),
     "roll both axes": lambda lib, x: lib.roll(x, (2, 3), (0, 1)),
@@ -44,12 +44,12 @@ OTHERS: dict[str, Callable[[Any, Any], Any]] = {
 
 @each_value()
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", OF_THE_SAME_LAYOUT)
 def test_a_result_of_the_same_shape_stays_split(layout: str, name: str):
     x = numbers(24, 16)
-    out = KEPT[name](rnp, rune.device_put(x, LAYOUTS[layout]))
+    out = OF_THE_SAME_LAYOUT[name](rnp, rune.device_put(x, LAYOUTS[layout]))
 
-    np.testing.assert_allclose(out, KEPT[name](np, x), rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(out, OF_THE_SAME_LAYOUT[name](np, x), rtol=2e-5, atol=2e-5)
     assert out.sharding.is_equivalent_to(LAYOUTS[layout], 2)
 
 

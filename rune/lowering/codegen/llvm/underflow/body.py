@@ -35,8 +35,8 @@ class UnderflowBody(Body):
     """Writes a kernel whose f32 results do not wait where they are denormal.
 
     elements: the registers that were read from memory
-    conditions: for each register that may be tiny, whether a lane of it is, or of what it was
-        computed from: an i1 that the same operations share, so that LLVM joins their branches
+    conditions: for each register that may be tiny, whether some lane of it is, or of the register
+        that it was computed from. Operations share this i1, so that LLVM joins their branches
     """
 
     elements: set[str] = field(default_factory=set, kw_only=True)
@@ -75,7 +75,7 @@ def some_is_tiny(x: Value, is_positive: bool = False) -> Value:
     """Whether some lane of an f32 is tiny, as an i1."""
     number = Written(x, dtypes.f32, [])
     bits = number.bits() if is_positive else number.magnitude()
-    return x.writer.any_lane(llvm_functions.value_of(denormals.is_tiny_magnitude(bits)))
+    return x.writer.any_lane(llvm_functions.value_of(denormals.is_tiny(bits, denormals.LIMIT)))
 
 
 def _without_wait(condition: Value, name: str, args: tuple[Value, ...], plain: Callable[[], Value]) -> Value:
