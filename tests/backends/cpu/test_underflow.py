@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -74,23 +75,41 @@ def test_quotients_of_denormal_numbers_in_memory_have_the_bits_of_numpy():
         assert_same_bits(x / y, np.asarray(quotient(x, y)))
 
 
-@pytest.mark.parametrize("name", WAITING)
-def test_a_fused_step_rounds_once(name: str):
-    size, rng = 1_031, np.random.default_rng(2)
-    p = np.exp(rng.uniform(-104, -30, size)).astype(np.float32)
+def halfway(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Factors and addends whose exact sum lies beside the middle between two f32, one of them odd.
+
+    The product is half of the addend's last place times 1 - (n / 2**23)**2, which f64 rounds away.
+    """
+    rng = np.random.default_rng(2)
+    n = rng.integers(1, 100, size) * 2.0**-23
+    exponent = rng.integers(-125, -64, size)
+    place = np.maximum(rng.integers(-100, 40, size), -149 - exponent)  # of the addend's last digit, beside x
+    x, y = np.ldexp(1 + n, exponent), np.ldexp(1 - n, place - 1)
+    addend = np.ldexp(2 * rng.integers(1 << 22, 1 << 23, size) - 1.0, exponent + place)
+    return x.astype(np.float32), y.astype(np.float32), (addend * rng.choice([-1, 1], size)).astype(np.float32)
+
+
+def near_the_product(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Factors of all sizes, and addends that cancel their product, or to which it adds little."""
+    rng = np.random.default_rng(2)
+    x = np.exp(rng.uniform(-104, -44, size)).astype(np.float32)
     y = (rng.normal(size=size) * 2.0 ** rng.integers(-30, 60, size)).astype(np.float32)
-    # Addends near the product, and so large that two roundings would differ from one.
-    c = (-p.astype(np.float64) * y * (1 + rng.choice([0.0, 2.0**-24, 2.0**-30, 1e9], size))).astype(np.float32)
-    exponent = np.log(p.astype(np.float64)).astype(np.float32)
-    result, source = np.empty(size, np.float32), np.empty(size, np.float32)
-    floats = [dtypes.f32] * 3
-    on = WAITING[name]
-    run(elementwise(floats[:1], lambda x: op("exp", x), size, dtypes.f32), [exponent, source], on)
-    fused = elementwise(floats, lambda x, y, c: op("fma", op("exp", x), y, c), size, dtypes.f32)
-    assert TWO_FORMS in render(fused, on).declarations
-    run(fused, [exponent, y, c, result], on)
-    for factor, other, addend, actual in zip(source, y, c, result, strict=True):
-        exact = Fraction(float(factor)) * Fraction(float(other)) + Fraction(float(addend))
+    beside = 1 + rng.choice([0.0, 2.0**-24, 2.0**-30, 1e9], size)
+    return x, y, (-x.astype(np.float64) * y * beside).astype(np.float32)
+
+
+@pytest.mark.parametrize("numbers", [halfway, near_the_product])
+@pytest.mark.parametrize("name", WAITING)
+def test_a_fused_step_rounds_once(name: str, numbers: Callable[[int], tuple[np.ndarray, np.ndarray, np.ndarray]]):
+    size, on = 1_031, WAITING[name]
+    x, y, addend = numbers(size)
+    result = np.empty(size, np.float32)
+    # A quotient of an element may be tiny, and so may what it is multiplied by.
+    code = elementwise([dtypes.f32] * 4, lambda x, one, y, c: op("fma", op("div", x, one), y, c), size, dtypes.f32)
+    assert TWO_FORMS in render(code, on).declarations
+    run(code, [x, np.ones_like(x), y, addend, result], on)
+    for factor, other, c, actual in zip(x, y, addend, result, strict=True):
+        exact = Fraction(float(factor)) * Fraction(float(other)) + Fraction(float(c))
         neighbours = np.nextafter(actual, np.array([-np.inf, np.inf], np.float32))
         error = abs(Fraction(float(actual)) - exact)
         assert all(error <= abs(Fraction(float(n)) - exact) for n in neighbours)
