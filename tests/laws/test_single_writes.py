@@ -16,6 +16,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from tests.support.close import same
+from tests.support.sampling import in_turn
 
 EXECUTORS = [d.name for d in rune.devices() if not d.name.startswith("null")]
 VALUES = np.array([-0.0, np.nan, np.inf, 2.5, -1.0], np.float32)
@@ -32,6 +33,7 @@ def places(n: int) -> list[int]:
     return [-n - 1, -n, -1, 0, n // 2, n - 1, n, n + 130]
 
 
+@in_turn("form")
 @dataclass(frozen=True, slots=True)
 class Write:
     """One write into an array of a form whose indexed axes have n elements."""
