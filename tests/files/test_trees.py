@@ -18,7 +18,6 @@ from rune import dtypes
 from rune.errors import ArgumentError, FileError
 from rune.sharding import NamedSharding, P, make_mesh
 from tests.support.close import same
-from tests.support.sampling import each_value
 
 SUFFIXES = ("safetensors", "npz")
 NUMBERS = [d for d in dtypes.SHORT if d in dtypes.ANY]
@@ -50,7 +49,6 @@ def saved(path: Path, tree: Any, **options: Any) -> Any:
 # --- loaded values ------------------------------------------------------------------------------
 
 
-@each_value()
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2, 0, 3), (1, 3, 1)], ids=str)
 def test_every_dtype_and_shape_is_restored_bit_for_bit(path: Path, dtype: np.dtype, shape: tuple[int, ...]):

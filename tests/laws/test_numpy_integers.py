@@ -11,7 +11,6 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import lax
-from tests.support.sampling import each_value
 
 X = np.arange(105, dtype=np.float32).reshape(3, 5, 7)
 # Functions of an array and a function that converts a Python integer.
@@ -85,7 +84,6 @@ def _numbers(value: object) -> Iterator[object]:
         yield value
 
 
-@each_value()
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8], ids=lambda kind: kind.__name__)
 def test_integers_of_numpy_give_the_same_result_eager_and_compiled(name: str, kind: Callable[[int], Any]):
