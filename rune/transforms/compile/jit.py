@@ -29,6 +29,7 @@ from rune.transforms import late_modules, references
 from rune.transforms.arguments import SignatureOfWrapped, flatten_values, function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
+from rune.transforms.compile.by_layouts import ByLayouts
 from rune.transforms.compile.declared_sizes import SymbolicAxes
 from rune.transforms.compile.direct_runs import PUBLIC, Bound, jitted_text, release, run_on_cpu
 from rune.transforms.compile.executables import Schedules, compiled, device_for
@@ -41,7 +42,7 @@ from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
-from rune.transforms.sharding.explicit.stage import Layouts, layouts_of_call, staged
+from rune.transforms.sharding.explicit.stage import Layouts, staged
 from rune.transforms.sharding.laid_out import laid_out
 from rune.tree import TreeDef
 
@@ -58,7 +59,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-class Jitted(Generic[P, R]):
+class Jitted(ByLayouts, Generic[P, R]):
     """A function compiled on first call for each kind of arguments; see `jit`.
 
     Native code (native_calls.py) makes calls of a known kind: at the second call of a kind the
@@ -78,12 +79,14 @@ class Jitted(Generic[P, R]):
         schedules: Schedules,
         options: Hashable,
         inline: bool = False,
+        layouts: Layouts | None = None,
     ):
         self.function: Callable[..., R] = function
         self.symbolic, self.device, self.marks, self.schedules = symbolic, device, marks, schedules
         self.inline, self.options = inline, options
         self.passing: Passing | None = None  # once a call has references
-        self.layouts: Layouts | None = None  # of the arguments along Explicit axes of a mesh
+        self.layouts = layouts  # of the arguments along Explicit axes of a mesh
+        self._by_layouts: dict[Layouts, Jitted[P, R]] = {}
         self.check_parts: tuple[Callable[..., object], ...] | None = None  # what checkify calls instead
         # Calls whose key is more than the types of positional arguments.
         self.general = bool(marks.static or symbolic or device or inline)
@@ -101,8 +104,12 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function, tracing and compiling if need be."""
-        if self.general or kwargs or Mesh.has_explicit:
+        if self.general or kwargs:
             return self._call_general(args, kwargs)
+        if Mesh.has_explicit and self.layouts is None:
+            function = self.for_layouts_of(tree.leaves(args))
+            if function is not self:
+                return function(*args)
         leaves, treedef = args, None  # arrays are their own leaves
         types = [x.type for x in args if type(x) is Array]
         if len(types) < len(args):
@@ -146,9 +153,7 @@ class Jitted(Generic[P, R]):
     def alike(self, function: Callable[..., S], layouts: Layouts | None = None) -> Jitted[..., S]:
         """Another function with the same parameters, compiled in the same way."""
         options = self.options if layouts is None else (self.options, layouts)
-        other = Jitted(function, self.marks, self.symbolic, self.device, self.schedules, options, self.inline)
-        other.layouts = layouts
-        return other
+        return Jitted(function, self.marks, self.symbolic, self.device, self.schedules, options, self.inline, layouts)
 
     def _run_again(self, trace: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
         result = self._finish(trace, leaves)
@@ -205,16 +210,6 @@ class Jitted(Generic[P, R]):
 
     def __dir__(self) -> list[str]:
         return [*PUBLIC, *(n for n in object.__dir__(self) if n[:2] == "__")]
-
-    def cache_size(self) -> int:
-        """How many traces are kept."""
-        return sum(map(len, self._trace_cache.by_key.values()))
-
-    _cache_size = cache_size  # JAX's name of it
-
-    def clear_cache(self) -> None:
-        """Drop all traces of the function with these options, and their compiled code."""
-        self._trace_cache.clear()
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -284,8 +279,7 @@ class Jitted(Generic[P, R]):
 
     def _find(self, leaves: Sequence[Value], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
-        layouts = layouts_of_call(leaves) if Mesh.has_explicit else None
-        jitted = self if layouts is None else self.alike(self.function, layouts)
+        jitted = self.for_layouts_of(leaves)
         trace, hidden_values = jitted.fitting(tuple([type_of(x) for x in leaves]), treedef, statics)
         return trace, [*leaves, *hidden_values]
 

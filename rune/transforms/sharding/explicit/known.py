@@ -13,6 +13,7 @@ same with and without a mesh (decision 0171).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from enum import Enum
 
@@ -51,12 +52,19 @@ def mesh_of(values: Sequence[Value]) -> Mesh | None:
 def _mesh_of(value: Value) -> Mesh | None:
     if type(value) is Array:
         device = value.place.device
-        mesh = device.sharding.mesh if isinstance(device, Spread) else None
-        return mesh if mesh is not None and mesh.explicit_axes else None
+        return _explicit(device, value.type.ndim)[0] if isinstance(device, Spread) else None
     if not isinstance(value, ValueTracer):
         return None
     outer = value.underlying()
     return getattr(value.interpreter, "laid_out_on", None) if outer is None else _mesh_of(outer)
+
+
+@functools.lru_cache(maxsize=4096)
+def _explicit(devices: Spread, ndim: int) -> tuple[Mesh | None, Layout]:
+    """The mesh of these devices, None without Explicit axes, and the layout of arrays on them."""
+    mesh = devices.sharding.mesh
+    layout = explicit_layout(mesh, layout_of(devices.sharding.spec, ndim))
+    return (mesh if mesh.explicit_axes else None), layout
 
 
 def known_on(mesh: Mesh, value: Value) -> Known:
@@ -65,7 +73,7 @@ def known_on(mesh: Mesh, value: Value) -> Known:
         device = value.place.device
         if not isinstance(device, Spread) or device.sharding.mesh != mesh:
             return FREE
-        return explicit_layout(mesh, layout_of(device.sharding.spec, value.type.ndim))
+        return _explicit(device, value.type.ndim)[1]
     if not isinstance(value, ValueTracer):
         return FREE
     outer = value.underlying()

@@ -6,15 +6,18 @@ are constrained. Primals keep the layouts that they have, so that their cotangen
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TypeVar
 
 from rune.array import Array, committed_to
+from rune.core.higher import HigherOrder
 from rune.core.interpreter import Interpreter, current, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom
 from rune.core.staging import FlatFunction, Stage, Staged, StageTracer, stage, trace_program
 from rune.core.types import ArrayType
+from rune.core.value_keys import Parameters
 from rune.core.values import Params, Value
 from rune.errors import ShardingTypeError
 from rune.records import dataclass
@@ -35,8 +38,7 @@ from rune.transforms.sharding.explicit.known import (
 from rune.transforms.sharding.explicit.programs import result_layouts
 from rune.transforms.sharding.explicit.rules import RESHARD, Operation
 from rune.transforms.sharding.moves import put_at
-from rune.transforms.sharding.reshard import Layout, constrained_layout, layout_of
-
+from rune.transforms.sharding.reshard import Layout, constrained_layout
 
 X = TypeVar("X", bound=Value)
 
@@ -124,10 +126,23 @@ def eager_layouts(primitive: Primitive, args: Sequence[Value], params: Params) -
     mesh = mesh_of(args)
     if mesh is None or not is_checked():
         return None
-    types = [*map(type_of, args)]
+    layouts, types = tuple([known_on(mesh, x) for x in args]), tuple(map(type_of, args))
+    # Programs are not kept alive by a memo.
+    if isinstance(primitive, HigherOrder):
+        return _eager(primitive, types, Layouts(mesh, layouts), params)
+    return _remembered(primitive, types, Layouts(mesh, layouts), Parameters(params.items()))
+
+
+def _eager(primitive: Primitive, types: tuple[ArrayType, ...], operands: Layouts, params: Params) -> Layouts:
     out = primitive.type_rule(*types, **params)
     results = out if primitive.multiple_results else (out,)
-    return Layouts(mesh, tuple(_layouts(mesh, primitive, args, params, results)))
+    operation = Operation(primitive, types, operands.arguments, params, results, operands.mesh)
+    return Layouts(operands.mesh, tuple(result_layouts(operation)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _remembered(primitive: Primitive, types: tuple[ArrayType, ...], operands: Layouts, params: Parameters) -> Layouts:
+    return _eager(primitive, types, operands, dict(params))
 
 
 def put_as_known(results: Array | list[Array], layouts: Layouts) -> Array | list[Array]:
@@ -144,7 +159,7 @@ def _put_as_known(array: Array, mesh: Mesh, known: Known) -> Array:
     # The spec of a result would have to name the other axes, too.
     if not mesh.are_all_axes_explicit or device.sharding.mesh != mesh:
         return array
-    if layout_of(device.sharding.spec, array.type.ndim) == known:
+    if known_on(mesh, array) == known:
         return array
     return put_at(array, committed_to(spread(NamedSharding(mesh, spec_words(known)))))
 
