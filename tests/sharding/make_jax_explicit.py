@@ -20,6 +20,7 @@ import numpy as np
 from jax._src.core import ShardingTypeError  # pyright: ignore[reportMissingImports]
 from jax.sharding import NamedSharding, PartitionSpec  # pyright: ignore[reportMissingImports]
 
+from tests.sharding.explicit_operations import FUNCTIONS, OPERATIONS, Operation
 from tests.sharding.explicit_programs import MESH, PROGRAMS, RESHAPES, TRANSFORMATIONS, Operand
 
 TARGET = Path(__file__).parent / "jax_explicit_0_10_2.json"
@@ -54,6 +55,15 @@ def reshape(mesh: Any, shape: tuple[int, ...], spec: tuple[Any, ...], target: tu
     return layout(lambda: jax.eval_shape(lambda v: jax.lax.reshape(v, target), x), [])
 
 
+def operation(mesh: Any, one: Operation) -> Any:
+    """The layout of the result of an operation; None if it is refused."""
+    structs = [
+        jax.ShapeDtypeStruct(s, "float32", sharding=NamedSharding(mesh, PartitionSpec(*p))) for s, p in one.operands
+    ]
+    function = functools.partial(FUNCTIONS[one.name], LIBRARY, one.params)
+    return layout(lambda: jax.eval_shape(function, *structs), [])
+
+
 def on(mesh: Any, operand: Operand) -> Any:
     """The operand on the devices of the mesh."""
     shape, spec = operand
@@ -73,6 +83,8 @@ if __name__ == "__main__":
             answers[name] = [layout(run, operands), layout(jax.jit(run), operands)]
             print(answers[name])
         reshapes = [reshape(mesh, *triple) for triple in RESHAPES]
+        operations = [operation(mesh, one) for one in OPERATIONS]
     (TARGET.parent / "jax_reshapes_0_10_2.json").write_text(json.dumps(reshapes) + "\n")
+    (TARGET.parent / "jax_operations_0_10_2.json").write_text(json.dumps(operations) + "\n")
     lines = (f"{json.dumps(name)}: {json.dumps(answer)}" for name, answer in answers.items())
     TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -17,10 +17,15 @@ import numpy as np
 import pytest
 
 import rune
+from rune import dtypes
 from rune import numpy as rnp
+from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShardingTypeError
 from rune.sharding import AxisType, NamedSharding, P, set_mesh
+from rune.transforms.sharding.explicit.known import FREE, known_on
 from rune.transforms.sharding.explicit.reshapes import reshaped
+from rune.transforms.sharding.explicit.stage import Layouts, staged
+from tests.sharding.explicit_operations import COUNT, FUNCTIONS, OPERATIONS, Operation
 from tests.sharding.explicit_programs import MESH, PROGRAMS, RESHAPES, TRANSFORMATIONS, Operand, names_of
 from tests.support.sampling import one_in
 
@@ -112,6 +117,33 @@ def test_a_reshaped_array_has_the_layout_that_jax_gives_it():
     assert [r and [*map(list, r)] for r, a, ones in pairs if a or not ones] == [
         a for a, ones in zip(answers, has_ones, strict=True) if a or not ones
     ]
+
+
+def layout_by_rules(mesh: Any, operation: Operation) -> list[list[str]] | None:
+    """The layout of an operation's result, while it is traced; None if it is refused."""
+    layouts = Layouts(mesh, tuple(tuple(map(names_of, spec)) for _, spec in operation.operands))
+    types = [ArrayType(shape, dtypes.f32) for shape, _ in operation.operands]
+    known: list[Any] = []
+
+    def run(*values: Any) -> list[Any]:
+        out = FUNCTIONS[operation.name](LIBRARY, operation.params, *values)
+        known.append(known_on(mesh, out))
+        return [out]
+
+    try:
+        staged(run, types, operation.name, layouts)
+    except ShardingTypeError:
+        return None
+    # A number with axes of size 1 is free.
+    return [[]] * int(known[0] is FREE) or [[*names] for names in known[0]]
+
+
+def test_operations_drawn_at_random_have_the_layouts_that_jax_gives_them():
+    answers = json.loads((FOLDER / "jax_operations_0_10_2.json").read_text())
+    mesh = explicit_mesh()
+
+    for number in one_in(4, [*range(COUNT)]):
+        assert layout_by_rules(mesh, OPERATIONS[number]) == answers[number], OPERATIONS[number]
 
 
 @pytest.mark.parametrize("name", ["eager", "jitted"])

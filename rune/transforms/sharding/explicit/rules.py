@@ -21,7 +21,7 @@ from rune.errors import Frame, ShardingTypeError
 from rune.ops.indexing import gather
 from rune.ops.memory import in_memory
 from rune.ops.reduction import argmax, argmin
-from rune.ops.sorting import sort
+from rune.ops.sorting import sort, top_k
 from rune.records import dataclass
 from rune.sharding import Mesh
 from rune.transforms.sharding.constraint import CONSTRAINTS
@@ -235,14 +235,15 @@ def _whole_along(operation: Operation, layout: Layout, axis: int) -> Layout:
 def _contracted(operation: Operation) -> Layout:
     (contracted_a, contracted_b), (batch_a, batch_b) = operation.params["dimension_numbers"]
     a, b = operation.layout(0), operation.layout(1)
-    batch = tuple(_agreed(operation, n, [a[n], b[m]]) for n, m in zip(batch_a, batch_b, strict=True))
-    for n, m in zip(contracted_a, contracted_b, strict=True):
+    for n, m in zip((*contracted_a, *batch_a), (*contracted_b, *batch_b), strict=True):
         _agreed(operation, n, [a[n], b[m]])
+    for n, m in zip(contracted_a, contracted_b, strict=True):
         if a[n] and b[m]:
             operation.refuse(f"both are split by {_names(a[n])} along the axis of the sum", SAY)
     free_a = [x for n, x in enumerate(a) if n not in (*contracted_a, *batch_a)]
     free_b = [x for n, x in enumerate(b) if n not in (*contracted_b, *batch_b)]
-    return (*batch, *free_a, *free_b)
+    # As in JAX, the first operand decides of the batch axes.
+    return (*(a[n] for n in batch_a), *free_a, *free_b)
 
 
 def _of_matrices(operation: Operation) -> Layout:
@@ -315,6 +316,7 @@ _RULES: Mapping[Primitive, Rule] = {
     argmax: _argument,
     argmin: _argument,
     sort: _sorted,
+    top_k: _sorted,
     gather: _gathered,
     ops.scatter: _scattered,
     ops.scatter_add: _scattered,
