@@ -54,7 +54,7 @@ def _type(
 ) -> ArrayType:
     """The type with this shape, dtype, weakness and layout."""
     type = ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
-    return type if is_unsaid(sharding) else type.laid_out(sharding)
+    return type if sharding is None or is_unsaid(sharding) else type.laid_out(sharding)
 
 
 def type_of(aval: Any) -> ArrayType:

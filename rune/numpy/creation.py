@@ -284,7 +284,7 @@ def _like(
     array = ops.convert(array, dtype=type.dtype, weak=True) if weak else array
     if device is not None:
         return placed(array, device)
-    return beside(like(array, x) if Mesh.has_explicit else array, x)
+    return beside(like(array, x) if Mesh.has_explicit and isinstance(x, Array) else array, x)
 
 
 def zeros_like(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Part = str | tuple[str, ...] | None
 Operand = tuple[tuple[int, ...], tuple[Part, ...]]  # shape and spec
 TRANSFORMATIONS = ("grad", "jvp", "vjp", "vmap", "jit", "checkpoint")
-MESH = {"a": 4, "b": 2}
+MESH: Mapping[Hashable, int] = {"a": 4, "b": 2}
 
 
 class Program(NamedTuple):

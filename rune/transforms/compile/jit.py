@@ -86,7 +86,7 @@ class Jitted(ByLayouts, Generic[P, R]):
         self.inline, self.options = inline, options
         self.passing: Passing | None = None  # once a call has references
         self.layouts = layouts  # of the arguments along Explicit axes of a mesh
-        self._by_layouts: dict[Layouts, Jitted[P, R]] = {}
+        self._by_layouts = {}
         self.check_parts: tuple[Callable[..., object], ...] | None = None  # what checkify calls instead
         # Calls whose key is more than the types of positional arguments.
         self.general = bool(marks.static or symbolic or device or inline)
@@ -109,7 +109,7 @@ class Jitted(ByLayouts, Generic[P, R]):
         if Mesh.has_explicit and self.layouts is None:
             function = self.for_layouts_of(tree.leaves(args))
             if function is not self:
-                return function(*args)
+                return function(*args, **kwargs)
         leaves, treedef = args, None  # arrays are their own leaves
         types = [x.type for x in args if type(x) is Array]
         if len(types) < len(args):
