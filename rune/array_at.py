@@ -25,7 +25,9 @@ def _laid_out(method: Method) -> Method:
 
     @functools.wraps(method)
     def of_array(self: object, *args: object, out_sharding: Sharding | None = None, **how: object) -> object:
-        return namespace().arguments.laid_out(method(self, *args, **how), out_sharding)
+        if out_sharding is None:
+            return method(self, *args, **how)
+        return namespace().arguments.resolved(method, out_sharding, self, *args, **how)
 
     return cast(Method, of_array)
 

@@ -17,6 +17,7 @@ from rune.errors import ArgumentError
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.transforms import eager_views
+from rune.transforms.eval_shape import typeof
 
 if TYPE_CHECKING:
     from rune.backends import Device
@@ -108,4 +109,5 @@ def attach() -> None:
         method.__qualname__ = f"Operators.{method.__name__}"
         setattr(Operators, name, method)
     getattr(at, "__set_name__")(Operators, "at")  # noqa: B009  # errors name it; type checkers do not know it
+    setattr(Operators, "aval", property(typeof))  # noqa: B010  # it also says how Explicit axes split it
     setattr(Operators, "at", at)  # noqa: B010  # a property, which type checkers let nobody assign

@@ -10,6 +10,7 @@ Besides this record a context carries the current interpreter and the settings (
     dims.guards.Questions         the recorded comparisons of symbolic sizes
     core.axes.LaneAxis            the batch axis whose batch rule is running
     profiling.Profile             the profile that records events
+    sharding.context.Unchecked    whether layouts along Explicit axes are followed
     transforms.references.Frame   the current body, for references from outside it
     transforms.callers.Callers    what carries out calls of jitted functions
     transforms.inspect.cache_misses.Collectors, checkify.calls.State, as_jax.flags.Options

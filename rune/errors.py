@@ -25,7 +25,7 @@ __all__ += ["CompileError", "ConcretizationTypeError", "DataError", "DeletedArra
 __all__ += ["DeviceError", "DimensionError", "DistributedError", "DtypeError", "EscapedTracerError", "FileError"]
 __all__ += ["FileWarning", "Frame", "HostFallbackWarning", "KeyReuseError", "LayoutError", "MissingRule"]
 __all__ += ["NaNError", "NonConcreteBooleanIndexError", "OutOfMemory", "PromotionError", "RuneError", "ShapeError"]
-__all__ += ["TracerArrayConversionError", "TracerBoolConversionError", "TracerError"]
+__all__ += ["ShardingTypeError", "TracerArrayConversionError", "TracerBoolConversionError", "TracerError"]
 __all__ += ["TracerIntegerConversionError", "TransformError", "UnboundAxisError", "UnhandledEffect"]
 
 
@@ -428,6 +428,15 @@ class NaNError(RuneError, FloatingPointError):
     """
 
     result: int | None = None  # the number of the result that contains it, if any
+
+
+class ShardingTypeError(RuneError):
+    """Operands whose layouts along Explicit axes of a mesh do not determine that of the result.
+
+    >>> raise ShardingTypeError("add: cannot lay out f32[8@a], f32[8@b]")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.ShardingTypeError: add: cannot lay out f32[8@a], f32[8@b]...
+    """
 
 
 class UnhandledEffect(RuneError, RuntimeError):

@@ -41,7 +41,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     ),
     "`rune.distributed` finds the other processes by MPI.": ("jax.distributed.initialize: *",),
     "Say `static_argnums`.": ("jax.checkpoint: *",),
-    "None and () mean the same.": ("jax.pmap: *_argnums*", "jax.shard_map: in_specs*"),
+    "None and () mean the same.": ("jax.pmap: *_argnums*",),
     "A default that means the same, or that NumPy and SciPy have.": (
         "jax.numpy.*: * for *",
         "key.choose: * for *",

@@ -16,7 +16,7 @@ from typing import Any
 from rune import dtypes
 from rune.core import interpreter
 from rune.core.no_sharding import is_unsaid
-from rune.core.types import ArrayType, Axes
+from rune.core.types import ArrayType, Axes, Layout
 from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.transforms.eval_shape import ShapeDtypeStruct
@@ -48,23 +48,19 @@ def _type(
     dtype: object,
     weak_type: bool = False,
     *,
-    sharding: object = None,
+    sharding: Layout | None = None,
     vma: Axes = frozenset(),
     memory_space: object = None,
 ) -> ArrayType:
-    """The type with this shape, dtype and weakness.
-
-    Errors: ArgumentError for a sharding: rune's types do not include the layout of values.
-    """
-    if not is_unsaid(sharding):
-        raise ArgumentError(f"ShapedArray: cannot take a sharding ({sharding!r}; types do not include layouts)")
-    return ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
+    """The type with this shape, dtype, weakness and layout."""
+    type = ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
+    return type if sharding is None or is_unsaid(sharding) else type.laid_out(sharding)
 
 
 def type_of(aval: Any) -> ArrayType:
     """The type of an abstract value, a ShapeDtypeStruct or an array."""
     if isinstance(aval, ArrayType):
-        return aval
+        return aval.plain
     return aval.array_type if isinstance(aval, ShapeDtypeStruct) else interpreter.type_of(aval)
 
 

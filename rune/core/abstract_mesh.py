@@ -15,8 +15,9 @@ Name = Hashable  # of an axis
 class AxisType(Enum):
     """The kind of an axis of a mesh: what decides the layout of arrays along it.
 
-    In rune layouts follow those of the operands, and `lax.with_sharding_constraint` sets them; so
-    Auto and Explicit axes are laid out alike, and no program is refused for an Explicit one. Manual
+    Along Auto axes layouts follow those of the operands, and `lax.with_sharding_constraint` sets
+    them. Along Explicit axes they are known while a function is traced: `typeof(x)` says them, and
+    operands that leave the layout of the result open are refused (errors.ShardingTypeError). Manual
     axes are those of an enclosing `shard_map`. Errors: none.
 
     >>> from rune.sharding import AxisType

@@ -1,7 +1,6 @@
-"""NoSharding: the sharding of types, which do not describe a layout over devices.
+"""NoSharding: the sharding of a type that does not say how Explicit axes of a mesh split an array.
 
-JAX's types name a mesh, and the mesh axes that split each axis. Here only arrays have a sharding,
-so a type reports what JAX reports without a mesh.
+It is what JAX reports without a mesh.
 """
 
 from __future__ import annotations

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from rune import dtypes, locks
 from rune.core.no_sharding import NoSharding, is_unsaid
+from rune.core.partition_spec import Part, PartitionSpec
 from rune.dims import Dim, Size, product
 from rune.errors import ArgumentError, ShapeError
 
 Shape = tuple[Size, ...]
 Axes = frozenset[Hashable]  # names of axes of a mesh
 NONE: Axes = frozenset()
+
+
+class Layout(Protocol):
+    """The sharding of a type: a mesh without devices, and how its axes split an array."""
+
+    @property
+    def spec(self) -> PartitionSpec: ...
 
 
 class ArrayType:
@@ -32,13 +40,14 @@ class ArrayType:
     ('f32[3]', True)
     """
 
-    __slots__ = ("__weakref__", "dtype", "is_symbolic", "public_dtype", "shape", "varying", "weak")
+    __slots__ = ("__weakref__", "dtype", "is_symbolic", "layout", "public_dtype", "shape", "varying", "weak")
     shape: Shape
     dtype: np.dtype
     public_dtype: Any  # as users see it: that of keys has a name of its own
     weak: bool
     varying: Axes
     is_symbolic: bool  # some dimension is symbolic
+    layout: Layout | None  # along Explicit axes of a mesh; only types that users get have one
 
     def __new__(cls, shape: Shape, dtype: np.dtype, weak: bool = False, varying: Axes = NONE) -> ArrayType:
         """The one instance for these four."""
@@ -64,17 +73,19 @@ class ArrayType:
 
     def update(self, **changes: Any) -> ArrayType:
         """The type with another shape, dtype, weak_type, vma. Errors: ArgumentError for others."""
-        unknown = {n for n, v in changes.items() if n not in _UPDATES and not (n == "sharding" and is_unsaid(v))}
+        sharding = changes.pop("sharding", self.layout)
+        unknown = changes.keys() - set(_UPDATES)
         if unknown:
             raise ArgumentError(f"ArrayType: cannot update {', '.join(sorted(unknown))} ({', '.join(_UPDATES)})")
         dtype = dtypes.as_dtype(changes["dtype"]) if "dtype" in changes else self.dtype
         shape, weak = changes.get("shape", self.shape), changes.get("weak_type", self.weak)
-        return _intern(tuple(shape), dtype, bool(weak), changes.get("vma", self.varying))
+        plain = _intern(tuple(shape), dtype, bool(weak), changes.get("vma", self.varying))
+        return plain if is_unsaid(sharding) else plain.laid_out(sharding)
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """`float32[3]`; `f32[3]` with `short_dtypes`."""
         dtype = dtypes.short(self.dtype) if short_dtypes else str(self.public_dtype)
-        return f"{dtype}[{','.join(map(str, self.shape))}]"
+        return f"{dtype}[{self._sizes()}]"
 
     def strip_weak_type(self) -> ArrayType:
         """JAX's name of `strong`."""
@@ -110,12 +121,34 @@ class ArrayType:
         return self.varying
 
     @property
-    def sharding(self) -> NoSharding:
-        """No sharding: a type does not describe a layout over devices."""
-        return NoSharding.of_rank(self.ndim)
+    def sharding(self) -> NoSharding | Layout:
+        """The layout along Explicit axes of a mesh; no sharding for a type without one."""
+        return NoSharding.of_rank(self.ndim) if self.layout is None else self.layout
+
+    def laid_out(self, layout: Layout) -> ArrayType:
+        """The type that says, to users, how an array is split along Explicit axes: `f32[8@a]`.
+
+        layout: a NamedSharding on an AbstractMesh. Equal types are one object.
+        """
+        plain = self.plain
+        with _lock:
+            known = _laid_out.get((plain, layout))
+            return _laid_out.setdefault((plain, layout), _make(*plain._key(), layout)) if known is None else known
+
+    @property
+    def plain(self) -> ArrayType:
+        """The type without the layout, as operations have it."""
+        return self if self.layout is None else _intern(*self._key())
+
+    def _key(self) -> _Key:
+        return self.shape, self.dtype, self.weak, self.varying
+
+    def _sizes(self) -> str:
+        spec = () if self.layout is None else self.layout.spec
+        return ",".join(f"{d}{split_text(spec[n]) if n < len(spec) else ''}" for n, d in enumerate(self.shape))
 
     def __str__(self) -> str:
-        dims = ",".join(str(d) for d in self.shape)
+        dims = self._sizes() if self.layout is not None else ",".join(str(d) for d in self.shape)
         axes = f"{{{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""
         return f"{dtypes.short(self.dtype)}{'*' if self.weak else ''}[{dims}]{axes}"
 
@@ -123,6 +156,13 @@ class ArrayType:
 
     def __reduce__(self) -> tuple:
         return ArrayType, (self.shape, self.dtype, self.weak, self.varying)
+
+
+def split_text(part: Part) -> str:
+    """The mesh axes that split an axis of an array, in the text of its type: `@a`, `@(a,b)`."""
+    if part is None:
+        return ""
+    return f"@({','.join(map(str, part))})" if isinstance(part, tuple) else f"@{part}"
 
 
 def same_layout(a: ArrayType, b: ArrayType) -> bool:
@@ -134,6 +174,7 @@ _UPDATES = ("shape", "dtype", "weak_type", "vma")
 MOST_RECENT = 1 << 14  # the most types that are cached without another reference, 450 B each
 _Key = tuple[Shape, np.dtype, bool, Axes]
 _recent: dict[_Key, ArrayType] = {}
+_laid_out: WeakValueDictionary[tuple[ArrayType, Layout], ArrayType] = WeakValueDictionary()
 _older: WeakValueDictionary[_Key, ArrayType] = WeakValueDictionary()
 _lock = locks.reentrant()  # the collector may run code that asks for a type
 
@@ -160,7 +201,7 @@ def _remembered(key: _Key) -> ArrayType:
 LARGEST_SIZE = 2**63 - 1  # of one axis: what an index can hold
 
 
-def _make(shape: Shape, dtype: np.dtype, weak: bool, varying: Axes) -> ArrayType:
+def _make(shape: Shape, dtype: np.dtype, weak: bool, varying: Axes, layout: Layout | None = None) -> ArrayType:
     large = [d for d in shape if isinstance(d, int) and d > LARGEST_SIZE]
     if large:
         raise ShapeError(
@@ -173,5 +214,6 @@ def _make(shape: Shape, dtype: np.dtype, weak: bool, varying: Axes) -> ArrayType
     object.__setattr__(self, "public_dtype", dtypes.public(self.dtype))
     object.__setattr__(self, "weak", weak)
     object.__setattr__(self, "varying", varying)
+    object.__setattr__(self, "layout", layout)
     object.__setattr__(self, "is_symbolic", any(isinstance(d, Dim) for d in shape))
     return self

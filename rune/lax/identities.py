@@ -14,10 +14,11 @@ from rune.dims import Size
 from rune.numpy.arguments import shape_of, value
 from rune.ops.conventions import distinct
 from rune.ops.family import size_value
-from rune.sharding import NamedSharding
+from rune.sharding import Mesh, NamedSharding
 from rune.transforms.arguments import as_value, unshared
-from rune.transforms.compile.placement import destinations, put_each
+from rune.transforms.compile.placement import Where, destinations, put_each
 from rune.transforms.sharding.constraint import fitted
+from rune.transforms.sharding.explicit.stage import require_as_said
 from rune.transforms.sharding.refusal import require_there
 from rune.typing import ArrayLike
 
@@ -49,7 +50,8 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
                function an axis that the mesh does not divide stays whole
     Shapes: any, unchanged. Types: any, unchanged.
     Errors: ShapeError if a mesh does not divide an axis of an array, DeviceError for one that is
-            committed to other devices.
+            committed to other devices; ShardingTypeError for another layout than the array has, if
+            all axes of the mesh are Explicit: `device_put` changes it.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
@@ -60,6 +62,18 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     """
     name = "with_sharding_constraint"
     places = destinations(name, "shardings", shardings, x)
+    if Mesh.has_explicit:
+        for leaf, where in zip(tree.leaves(x), places, strict=True):
+            require_as_said(leaf, where)
+    return _laid_out(name, x, places)
+
+
+def resharded(x: T, shardings: object) -> T:
+    """The same, where arrays on Explicit axes get another layout than they have."""
+    return _laid_out("reshard", x, destinations("reshard", "out_shardings", shardings, x))
+
+
+def _laid_out(name: str, x: T, places: list[Where | None]) -> T:
     for number, (leaf, where) in enumerate(zip(tree.leaves(x), places, strict=True)):
         if not isinstance(where, NamedSharding):
             continue

@@ -159,10 +159,10 @@ def reshape(
     >>> lax.reshape(rnp.arange(4).reshape(2, 2), (4,), dimensions=(1, 0))
     Array([0, 2, 1, 3], i32[4], cpu:0)
     """
-    x = value("reshape", operand)
-    if dimensions is not None:
-        x = transpose(x, dimensions)
-    return conventions.distinct(laid_out(conventions.reshape(x, shape_of("reshape", new_sizes)), out_sharding), operand)
+    x = value("reshape", operand) if dimensions is None else transpose(operand, dimensions)
+    if out_sharding is not None:
+        return shapes.reshape(x, new_sizes, out_sharding=out_sharding)
+    return conventions.distinct(conventions.reshape(x, shape_of("reshape", new_sizes)), operand)
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:

@@ -19,7 +19,7 @@ from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.lax.arguments import given_axes
-from rune.numpy.arguments import laid_out, listed, value
+from rune.numpy.arguments import listed, resolved, value
 from rune.ops import scalars
 from rune.ops.complex_numbers import real_dtype
 from rune.sharding.shardings import Sharding
@@ -127,6 +127,9 @@ def dot_general(
     >>> lax.dot_general(rnp.ones((2, 3)), rnp.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
     (2, 4)
     """
+    if out_sharding is not None:
+        how = {"preferred_element_type": preferred_element_type}
+        return resolved(dot_general, out_sharding, lhs, rhs, dimension_numbers, **how)
     a, b = value("dot_general", lhs), value("dot_general", rhs)
     pairs = [
         listed("dot_general", "dimension_numbers", pair)
@@ -146,7 +149,7 @@ def dot_general(
     result_dtype = joint if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
     dtypes.require_whole("dot_general", wide, result_dtype)
     wide = result_dtype if result_dtype.itemsize > wide.itemsize else wide
-    return laid_out(ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), result_dtype), out_sharding)
+    return ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), result_dtype)
 
 
 def _dtypes_of_product(a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:
@@ -207,7 +210,8 @@ def dot(
                 hint="dot_general takes batch axes; rune.numpy.matmul broadcasts them",
             )
         dimension_numbers = (((ranks[0] - 1,), (0,)), ((), ()))
-    return laid_out(dot_general(a, b, dimension_numbers, precision, preferred_element_type), out_sharding)
+    how = precision, preferred_element_type
+    return dot_general(a, b, dimension_numbers, *how, out_sharding=out_sharding)
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:

@@ -7,7 +7,7 @@ refused by name. Sizes and axes must be Python integers, since shapes are known 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set, Sized
+from collections.abc import Callable, Iterable, Mapping, Set, Sized
 from math import prod
 from typing import Any, TypeGuard, TypeVar
 
@@ -27,6 +27,7 @@ from rune.ops.arithmetic import convert
 from rune.ops.conventions import astype, entries, normalised_axis, reshape, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
+from rune.sharding.context import unchecked
 from rune.sharding.shardings import NamedSharding, Sharding
 from rune.transforms.compile.placement import destinations, device_put, put_each
 from rune.transforms.eval_shape import described
@@ -228,6 +229,15 @@ def laid_out(x: X, sharding: Sharding | None) -> X:
     if is_unsaid(sharding):
         return x
     return put_each("out_sharding", "", x, destinations("out_sharding", "out_sharding", sharding, x))
+
+
+def resolved(function: Callable[..., X], sharding: Sharding, *args: object, **options: object) -> X:
+    """The result of a function, laid out by a sharding where its operands leave that open."""
+    if is_unsaid(sharding):
+        return function(*args, **options)
+    with unchecked():
+        result = function(*args, **options)
+    return laid_out(result, sharding)
 
 
 def beside(out: Array, x: ArrayLike) -> Array:

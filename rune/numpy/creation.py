@@ -26,8 +26,10 @@ from rune.ops.nested import holds_arrays, shared_dtype, stacked
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, scalar_kind, stands_for_array, unrounded
 from rune.ops.scalars import wrapped
+from rune.sharding import Mesh
 from rune.sharding.shardings import Sharding
 from rune.transforms.compile.tiers import tiered
+from rune.transforms.sharding.explicit.stage import like
 from rune.typing import ArrayLike, DTypeLike
 
 # --- host data --------------------------------------------------------------------------------
@@ -280,7 +282,9 @@ def _like(
     array = full(sizes, fill, type.dtype if dtype is None else dtype)
     weak = type.weak and dtype is None
     array = ops.convert(array, dtype=type.dtype, weak=True) if weak else array
-    return beside(array, x) if device is None else placed(array, device)
+    if device is not None:
+        return placed(array, device)
+    return beside(like(array, x) if Mesh.has_explicit and isinstance(x, Array) else array, x)
 
 
 def zeros_like(

@@ -22,7 +22,7 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import laid_out, listed, rank, refuse, together
+from rune.numpy.arguments import listed, rank, refuse, resolved, together
 from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops.promote import apply
@@ -70,9 +70,12 @@ def einsum(
     refuse("einsum", out=out)
     if getattr(_dot_general, "__name__", "dot_general") != "dot_general":
         raise ArgumentError(f"einsum: cannot contract by {_dot_general!r} (lax.dot_general alone)")
+    if out_sharding is not None:
+        how = {"optimize": optimize, "preferred_element_type": preferred_element_type}
+        return resolved(einsum, out_sharding, subscripts, *operands, **how)
     terms, output = _read("einsum", subscripts, operands, preferred_element_type)
     total = _contracted(terms, output, _path(terms, output, optimize))
-    return c.distinct(laid_out(total, out_sharding), terms[0].array)
+    return c.distinct(total, terms[0].array)
 
 
 def _read(name: str, subscripts: str, operands: Sequence[object], dtype: DTypeLike | None) -> tuple[list[Term], str]:

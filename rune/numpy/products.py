@@ -14,7 +14,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.dims import product as size_product
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import laid_out, rank, static_int, together, value
+from rune.numpy.arguments import rank, resolved, static_int, together, value
 from rune.numpy.operands import operands_alone
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
@@ -52,7 +52,9 @@ def matmul(
     >>> rnp.matmul(rnp.eye(2), rnp.array([1.0, 2.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    return laid_out(c.matmul(*_pair("matmul", a, b, preferred_element_type)), out_sharding)
+    if out_sharding is not None:
+        return resolved(matmul, out_sharding, a, b, preferred_element_type=preferred_element_type)
+    return c.matmul(*_pair("matmul", a, b, preferred_element_type))
 
 
 @tiered
@@ -76,7 +78,9 @@ def dot(
     >>> rnp.dot(rnp.array([1, 2]), rnp.array([3, 4]))
     Array(11, i32[], cpu:0)
     """
-    return laid_out(c.dot(*_pair("dot", a, b, preferred_element_type)), out_sharding)
+    if out_sharding is not None:
+        return resolved(dot, out_sharding, a, b, preferred_element_type=preferred_element_type)
+    return c.dot(*_pair("dot", a, b, preferred_element_type))
 
 
 @tiered
@@ -224,11 +228,13 @@ def tensordot(
     >>> rnp.tensordot(rnp.ones((2, 3)), rnp.ones((3, 4)), axes=1).shape
     (2, 4)
     """
+    if out_sharding is not None:
+        return resolved(tensordot, out_sharding, a, b, axes, preferred_element_type=preferred_element_type)
     x, y = _pair("tensordot", a, b, preferred_element_type)
     of_x, of_y = _tensordot_axes(axes, type_of(x), type_of(y))
     if len(of_x) != len(of_y):
         raise ArgumentError(f"tensordot: cannot pair axes {of_x} with {of_y} (counts differ)")
-    return laid_out(_contract("tensordot", x, y, of_x, of_y), out_sharding)
+    return _contract("tensordot", x, y, of_x, of_y)
 
 
 def _tensordot_axes(axes: object, x: ArrayType, y: ArrayType) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -11,7 +11,7 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.values import Value
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
-from rune.numpy.arguments import laid_out, rank, refuse, shape_of, static_int, static_sizes, value
+from rune.numpy.arguments import laid_out, rank, refuse, resolved, shape_of, static_int, static_sizes, value
 from rune.ops import conventions as c
 from rune.ops import promote
 from rune.ops.family import size_value
@@ -38,13 +38,15 @@ def reshape(
     Array([[0, 2],
            [1, 3]], i32[2,2], cpu:0)
     """
+    if out_sharding is not None:
+        return resolved(reshape, out_sharding, a, shape, order)
     x = value("reshape", a)
     sizes = static_sizes("reshape", "a size", shape)
     if order == "F":
-        return laid_out(c.transpose(c.reshape(c.transpose(x), sizes[::-1])), out_sharding)
+        return c.transpose(c.reshape(c.transpose(x), sizes[::-1]))
     if order not in ("C", "A"):
         refuse("reshape", order=order)
-    return c.distinct(laid_out(c.reshape(x, sizes), out_sharding), a)
+    return c.distinct(c.reshape(x, sizes), a)
 
 
 @tiered
@@ -59,7 +61,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Sharding | None = Non
     >>> rnp.ravel(rnp.zeros((2, 1)))
     Array([0., 0.], f32[2], cpu:0)
     """
-    return laid_out(reshape(a, -1, order), out_sharding)
+    return reshape(a, -1, order, out_sharding=out_sharding)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:

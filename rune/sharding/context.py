@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rune import config
 from rune.config import Setting
+from rune.context import innermost, inside, put
 from rune.core.abstract_mesh import AbstractMesh, AxisType
 from rune.core.axes import Name
 from rune.core.interpreter import current
@@ -119,3 +120,25 @@ def _read_spec(name: str, spec: PartitionSpec) -> NamedSharding:
             hint="pass rune.NamedSharding(mesh, spec), or set the mesh of a block by rune.sharding.set_mesh(mesh)",
         )
     return NamedSharding(mesh, spec)
+
+
+class Unchecked:
+    """The entry of a context in which layouts along Explicit axes are not followed."""
+
+
+_UNCHECKED = Unchecked()
+
+
+def unchecked() -> inside[Unchecked]:
+    """A block in which results have unknown layouts along Explicit axes, and none is refused."""
+    return inside(Unchecked, _UNCHECKED)
+
+
+def leave_unchecked() -> None:
+    """From now on in this context, results have unknown layouts."""
+    put(Unchecked, _UNCHECKED)
+
+
+def is_checked() -> bool:
+    """Whether layouts along Explicit axes are followed here."""
+    return innermost(Unchecked) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Mesh(Axes):
     """
 
     __slots__ = ("_block", "_grid", "_hash", "axis_names", "axis_sizes", "axis_types")
+    has_explicit: ClassVar[bool] = False  # whether this process has made a mesh with Explicit axes
 
     def __init__(
         self,
@@ -53,6 +54,8 @@ class Mesh(Axes):
         self.axis_types = axis_types_of("Mesh", names, axis_types)
         self._hash = hash(self._key())
         self._block: Setting[Config] | None = None  # of `with mesh:`
+        if self.explicit_axes:
+            Mesh.has_explicit = True
 
     @property
     def devices(self) -> np.ndarray:

@@ -27,15 +27,17 @@ from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import LARGEST_SIZE, ArrayType
 from rune.core.value_keys import Parameters
-from rune.core.values import Operand, Value
+from rune.core.values import Operand, Params, Value
 from rune.errors import BoundsError, MissingRule, NaNError
 from rune.options import FIRST_CPU
 from rune.profiling import moment
+from rune.sharding import Mesh
 from rune.transforms.checks.key_reuse import note_use
 from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
 from rune.transforms.compile.placement import placement
 from rune.transforms.compile.run import run_program
 from rune.transforms.inspect.profiled import tell
+from rune.transforms.sharding.explicit.stage import eager_layouts, put_as_known
 from rune.transforms.tracers import TracedArray
 
 _ROUTINES = (Library, Contraction)  # the lowerings of operations for which NumPy may take long
@@ -72,6 +74,11 @@ class Evaluate(Interpreter):
 
     def _process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The same for any operands and settings."""
+        layouts = eager_layouts(primitive, args, params) if Mesh.has_explicit else None
+        results = self._computed(primitive, args, params)
+        return results if layouts is None else put_as_known(results, layouts)
+
+    def _computed(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Array | list[Array]:
         if isinstance(primitive, Direct) and primitive.run is not None:
             with use(self):
                 return primitive.run(*args, **params)

@@ -22,6 +22,7 @@ from rune.errors import ArgumentError
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
 from rune.records import dataclass
+from rune.sharding import Mesh
 from rune.sharding.shardings import Sharding
 from rune.transforms import references
 from rune.transforms.arguments import (
@@ -33,6 +34,7 @@ from rune.transforms.arguments import (
     value_leaves,
 )
 from rune.transforms.effect_boundaries import recorder
+from rune.transforms.sharding.explicit.stage import said_type
 from rune.transforms.sharding.localize import output_shardings
 
 
@@ -141,7 +143,7 @@ def described(x: object) -> ArrayType | None:
     None for arrays, traced values, numbers, and anything else.
     """
     if isinstance(x, ArrayType):
-        return x
+        return x.plain
     if isinstance(x, ShapeDtypeStruct):
         return x.array_type
     if is_float0(x):
@@ -202,10 +204,13 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
 def typeof(x: object) -> ArrayType:
     """The type of an array or a traced value, or of a number or NumPy data as an array.
 
+    On a mesh with Explicit axes it says how these split the array, as in `f32[8@data]`, if that is
+    known: `typeof(x).sharding.spec`.
     Errors: ArgumentError for any other object.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.typeof(rnp.ones(3)), rune.typeof(2.0), rune.typeof(2.0).weak_type
     (f32[3], f32*[], True)
     """
-    return leaf_types("typeof", [x], tree.structure(0))[0]
+    type = leaf_types("typeof", [x], tree.structure(0))[0]
+    return said_type(x, type) if Mesh.has_explicit else type

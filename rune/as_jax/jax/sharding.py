@@ -6,10 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rune import absent, lax, sharding
+from rune import absent, sharding
 from rune.backends import Device
+from rune.lax.identities import resharded
 from rune.sharding import *
 from rune.sharding import AxisType, Mesh, SingleDeviceSharding
+from rune.sharding.context import unchecked
 
 __getattr__ = absent.of(__name__)
 make_single_device_sharding = SingleDeviceSharding
@@ -28,8 +30,8 @@ def make_mesh(
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """`with_sharding_constraint`, for every type of axes."""
-    return lax.with_sharding_constraint(xs, out_shardings)
+    """The arrays in other layouts, on every type of axes."""
+    return resharded(xs, out_shardings)
 
 
 def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None, out_sharding: object = None) -> Any:
@@ -39,7 +41,9 @@ def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None, ou
 
     @functools.wraps(f)
     def laid_out(*args: Any, out_sharding: object = out_sharding, **kwargs: Any) -> Any:
-        return lax.with_sharding_constraint(f(*args, **kwargs), out_sharding)
+        with unchecked():
+            results = f(*args, **kwargs)
+        return resharded(results, out_sharding)
 
     return laid_out
 
@@ -51,6 +55,6 @@ def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None
 
     @functools.wraps(f)
     def laid_out(*args: Any, in_sharding: object = in_sharding, **kwargs: Any) -> Any:
-        return f(*lax.with_sharding_constraint(args, in_sharding), **kwargs)
+        return f(*resharded(args, in_sharding), **kwargs)
 
     return laid_out

@@ -19,15 +19,17 @@ from rune.backends import Device, device_of, platform_name
 from rune.backends.shared.protocol import Executable
 from rune.core.interpreter import Tracer, current, is_evaluating, type_of
 from rune.core.program import Program
-from rune.core.staging import Stage, stage
+from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.errors import ArgumentError, DimensionError, NaNError, ShapeError
+from rune.sharding import Mesh
 from rune.sharding.memory import Spread
 from rune.transforms import late_modules, references
 from rune.transforms.arguments import SignatureOfWrapped, flatten_values, function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes, stages
+from rune.transforms.compile.by_layouts import ByLayouts
 from rune.transforms.compile.declared_sizes import SymbolicAxes
 from rune.transforms.compile.direct_runs import PUBLIC, Bound, jitted_text, release, run_on_cpu
 from rune.transforms.compile.executables import Schedules, compiled, device_for
@@ -35,11 +37,12 @@ from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.passed_references import Passing, call_beside, trace_beside
 from rune.transforms.compile.placement import arriving, constants_beside, place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
-from rune.transforms.compile.static_arguments import Marked, Names, Options, as_set, call_inline, with_statics
+from rune.transforms.compile.static_arguments import Marked, Names, Options, as_key, as_set, call_inline, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
+from rune.transforms.sharding.explicit.stage import Layouts, staged
 from rune.transforms.sharding.laid_out import laid_out
 from rune.tree import TreeDef
 
@@ -56,7 +59,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-class Jitted(Generic[P, R]):
+class Jitted(ByLayouts, Generic[P, R]):
     """A function compiled on first call for each kind of arguments; see `jit`.
 
     Native code (native_calls.py) makes calls of a known kind: at the second call of a kind the
@@ -76,11 +79,14 @@ class Jitted(Generic[P, R]):
         schedules: Schedules,
         options: Hashable,
         inline: bool = False,
+        layouts: Layouts | None = None,
     ):
         self.function: Callable[..., R] = function
         self.symbolic, self.device, self.marks, self.schedules = symbolic, device, marks, schedules
         self.inline, self.options = inline, options
         self.passing: Passing | None = None  # once a call has references
+        self.layouts = layouts  # of the arguments along Explicit axes of a mesh
+        self._by_layouts = {}
         self.check_parts: tuple[Callable[..., object], ...] | None = None  # what checkify calls instead
         # Calls whose key is more than the types of positional arguments.
         self.general = bool(marks.static or symbolic or device or inline)
@@ -96,14 +102,14 @@ class Jitted(Generic[P, R]):
         """The calls that native code makes."""
         return self._native_calls
 
-    @property
-    def _traces(self) -> dict[Key, list[Traced]]:
-        return self._trace_cache.by_key
-
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function, tracing and compiling if need be."""
         if self.general or kwargs:
             return self._call_general(args, kwargs)
+        if Mesh.has_explicit and self.layouts is None:
+            function = self.for_layouts_of(tree.leaves(args))
+            if function is not self:
+                return function(*args, **kwargs)
         leaves, treedef = args, None  # arrays are their own leaves
         types = [x.type for x in args if type(x) is Array]
         if len(types) < len(args):
@@ -144,9 +150,10 @@ class Jitted(Generic[P, R]):
             return self._finish(trace, leaves)
         return self._run_again(trace, leaves, args, kwargs)
 
-    def alike(self, function: Callable[..., S]) -> Jitted[..., S]:
+    def alike(self, function: Callable[..., S], layouts: Layouts | None = None) -> Jitted[..., S]:
         """Another function with the same parameters, compiled in the same way."""
-        return Jitted(function, self.marks, self.symbolic, self.device, self.schedules, self.options, self.inline)
+        options = self.options if layouts is None else (self.options, layouts)
+        return Jitted(function, self.marks, self.symbolic, self.device, self.schedules, options, self.inline, layouts)
 
     def _run_again(self, trace: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
         result = self._finish(trace, leaves)
@@ -197,20 +204,12 @@ class Jitted(Generic[P, R]):
         return self.trace(*args, **kwargs).out_info
 
     def __repr__(self) -> str:
-        return jitted_text(function_name(self.function), (t for group in self._traces.values() for t in group))
+        return jitted_text(
+            function_name(self.function), (t for group in self._trace_cache.by_key.values() for t in group)
+        )
 
     def __dir__(self) -> list[str]:
         return [*PUBLIC, *(n for n in object.__dir__(self) if n[:2] == "__")]
-
-    def cache_size(self) -> int:
-        """How many traces are kept."""
-        return sum(map(len, self._traces.values()))
-
-    _cache_size = cache_size  # JAX's name of it
-
-    def clear_cache(self) -> None:
-        """Drop all traces of the function with these options, and their compiled code."""
-        self._trace_cache.clear()
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -280,7 +279,8 @@ class Jitted(Generic[P, R]):
 
     def _find(self, leaves: Sequence[Value], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
-        trace, hidden_values = self.fitting(tuple([type_of(x) for x in leaves]), treedef, statics)
+        jitted = self.for_layouts_of(leaves)
+        trace, hidden_values = jitted.fitting(tuple([type_of(x) for x in leaves]), treedef, statics)
         return trace, [*leaves, *hidden_values]
 
     def fitting(self, types: tuple[ArrayType, ...], treedef: TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
@@ -310,7 +310,7 @@ class Jitted(Generic[P, R]):
         return entry
 
     def _make(self, key: Key) -> tuple[Traced, list[Value]]:
-        note(self.function, key, self._traces)
+        note(self.function, key, self._trace_cache.by_key)
         treedef, types, statics, _ = key
         with profiling.span(f"trace {function_name(self.function)}", profiling.Kind.TRACE):
             entry = self._trace(types, treedef, statics)
@@ -340,7 +340,7 @@ class Jitted(Generic[P, R]):
             return value_leaves("jit", outs, out_tree)
 
         with self.symbolic.explaining() if self.symbolic else nullcontext():
-            closure = stage(flat, list(types), function_name(self.function))
+            closure = staged(flat, list(types), function_name(self.function), self.layouts)
         # Witnesses carry the sizes that the function closes over.
         program, witnesses = with_witnesses(closure.program, {})
         captures = (*witnesses, *closure.captured)
@@ -483,7 +483,7 @@ def jit(
     place = device or platform_name(backend)
     static, donations = as_set(static_argnums, static_argnames), as_set(donate_argnums, donate_argnames)
     schedules = tuple((name, str(text)) for name, text in (schedule or {}).items())
-    symbolic, options = SymbolicAxes.of(dims, in_dims), (_as_key(dims, in_dims), schedules, inline)
+    symbolic, options = SymbolicAxes.of(dims, in_dims), (as_key(dims, in_dims), schedules, inline)
 
     def jitted(f: Callable[P, R]) -> Jitted[P, R]:
         marks = Marked.of(f, static, donations)
@@ -491,9 +491,3 @@ def jit(
         return Jitted(target, marks, symbolic, place, schedules, (static, donations, place, *options), inline)
 
     return jitted if function is None else jitted(function)
-
-
-def _as_key(dims: Mapping[str, object] | None, in_dims: object) -> Hashable:
-    """The declared sizes, as a part of the key of a trace."""
-    patterns, treedef = tree.flatten(in_dims)
-    return tuple((dims or {}).items()), tuple(patterns), treedef

@@ -194,3 +194,9 @@ def _require_hashable(function: Callable[..., object], where: int | str, value: 
             f"({type(value).__name__} is not hashable)",
             hint="static arguments are part of the cache key; use a tuple instead of a list",
         ) from None
+
+
+def as_key(dims: Mapping[str, object] | None, in_dims: object) -> Hashable:
+    """The declared sizes, as a part of the key of a trace."""
+    patterns, treedef = tree.flatten(in_dims)
+    return tuple((dims or {}).items()), tuple(patterns), treedef

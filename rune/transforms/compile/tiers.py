@@ -33,6 +33,8 @@ from rune.errors import RuneError
 from rune.lowering.live import live
 from rune.ops import movement
 from rune.options import FIRST_CPU
+from rune.sharding import Mesh
+from rune.sharding.context import is_checked
 from rune.sharding.memory import Spread
 from rune.transforms.compile.exact import is_exact
 from rune.transforms.compile.jit import jit
@@ -67,7 +69,8 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not is_evaluating():
+        # What is compiled unchecked must not serve calls that are checked.
+        if not is_evaluating() or (Mesh.has_explicit and not is_checked()):
             return function(*args, **kwargs)
         arrays: list[Array] = []
         parts: list[Hashable] = [config.current()]

@@ -27,6 +27,7 @@ from rune.transforms.derivatives.signatures import (
     W_contra,
 )
 from rune.transforms.derivatives.vjp import pull_back
+from rune.transforms.sharding.explicit.stage import of_primals
 
 
 # Checkers take the first overload that fits, so the more special come first.
@@ -157,7 +158,7 @@ def _value_and_gradient(
         require_inputs("grad", choice, holomorphic, allow_int)
         # As vjp does, without its checks of the cotangent, which is known to be 1.
         leaves, flat = flatten("vjp", choice, choice.values)
-        outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
+        outs, linear = linearize_flat(of_primals(flat), leaves, [is_differentiable(x) for x in leaves])
         value = flat.out_tree.unflatten(outs)
         cts = pull_back(linear, [one_for(value, holomorphic)], [type_of(x) for x in leaves])
         gradients = flat.treedef.unflatten(cts)

@@ -17,6 +17,8 @@ from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.values import Value, Values
 from rune.errors import MissingRule, in_copied_context, set_line
 from rune.ops.family import not_linear, types_text
+from rune.sharding import Mesh
+from rune.sharding.context import leave_unchecked
 from rune.transforms.derivatives.contributions import Contributions, Shares
 
 NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
@@ -33,6 +35,8 @@ def backward(program: Program, known: Mapping[Var, Value], cotangents: Values) -
 
 
 def _backward(program: Program, known: Mapping[Var, Value], cotangents: Values) -> list[Array | None]:
+    if Mesh.has_explicit:
+        leave_unchecked()  # a cotangent has the layout of its primal, which the transposes do not know
     env = dict(known)
     linear_equations = _run_forward(program, env)
     sums = Shares() if current().is_typed else Contributions()

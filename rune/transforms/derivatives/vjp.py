@@ -26,6 +26,7 @@ from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
 from rune.transforms.derivatives.signatures import A, Gradient, R
 from rune.transforms.derivatives.tangents import cotangents_of, filled_as
 from rune.transforms.derivatives.transpose import backward
+from rune.transforms.sharding.explicit.stage import of_primals
 
 Xs = TypeVarTuple("Xs")  # the primals
 
@@ -65,7 +66,7 @@ def vjp(
     refuse_other("vjp", reduce_axes=(tuple(reduce_axes), ()))
     main = Aux(fun) if has_aux else fun
     leaves, flat = flatten("vjp", main, primals)
-    outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
+    outs, linear = linearize_flat(of_primals(flat), leaves, [is_differentiable(x) for x in leaves])
     pull: VjpFunction[*tuple[Any, ...]] = VjpFunction.of(linear, leaves, outs, flat)
     result = flat.out_tree.unflatten(outs)
     return (result, pull, main.aux) if isinstance(main, Aux) else (result, pull)

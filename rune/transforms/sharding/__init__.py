@@ -15,4 +15,5 @@ assemble.py     arrays made from their blocks   moves.py       arrays moved to a
 exchanges.py    what the devices send           donation.py    blocks that results may take over
 run.py          a program on all devices        workers.py     a thread for each of them
 watched.py      the same with checks            refusal.py     errors of shardings
+explicit/       layouts along Explicit axes, known while a function is traced
 """

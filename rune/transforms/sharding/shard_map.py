@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from enum import Enum
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, overload
 
 from rune import tree
@@ -22,17 +23,28 @@ from rune.transforms.derivatives.flat_functions import Flat, flatten
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.programs.interned import interned
 from rune.transforms.sharding.blocks import Region, Specs
+from rune.transforms.sharding.explicit.known import UNKNOWN, Loose, known_on
 from rune.transforms.sharding.primitive import COPIES, Inside, bind
 from rune.transforms.sharding.refusal import at, restate, spread_prefix
+from rune.transforms.sharding.reshard import spec_of, uncut
 
 R = TypeVar("R")
+
+
+class OfTypes(Enum):
+    """The specs of arguments that their types say."""
+
+    OF_TYPES = "of types"
+
+
+OF_TYPES = OfTypes.OF_TYPES
 
 
 class Options(TypedDict):
     """The keywords of `shard_map`, which documents them."""
 
     mesh: NotRequired[Mesh | None]
-    in_specs: object
+    in_specs: NotRequired[object]
     out_specs: object
     check_vma: NotRequired[bool]
     axis_names: NotRequired[Collection[Name]]
@@ -46,7 +58,7 @@ def shard_map(
     function: Callable[..., object] | None = None,
     *,
     mesh: Mesh | None = None,
-    in_specs: object,
+    in_specs: object = OF_TYPES,
     out_specs: object,
     check_vma: bool = True,
     axis_names: Collection[Name] = (),
@@ -57,7 +69,7 @@ def shard_map(
                 None for that of the enclosing shard_map, or of `set_mesh`
     in_specs:   a tree prefix of the arguments: a PartitionSpec names the axes of the mesh along
                 which each axis of an array is split; along the others all devices have the same
-                block
+                block. Without it arrays are split as their types say, along Explicit axes
     out_specs:  the same for the results, assembled from the blocks of all devices
     check_vma:  whether types have the axes along which values differ between devices, as in
                 `f32[4]{data}`. Then a result that differs along an axis which its spec does not
@@ -139,7 +151,12 @@ class Sharded:
 
     def specs_of(self, args: tuple[object, ...]) -> tuple[object, ...]:
         """The spec of every array in the arguments."""
-        return tree.unflatten(tree.structure(args), _spread("in_specs", self.in_specs, args))
+        return tree.unflatten(tree.structure(args), self._spread(self.region_here(), args))
+
+    def _spread(self, region: Region, args: tuple[object, ...]) -> Specs:
+        if self.in_specs is not OF_TYPES:
+            return _spread("in_specs", self.in_specs, args)
+        return tuple(_said_spec(region, number, x) for number, x in enumerate(tree.leaves(args)))
 
     def __call__(self, *args: object) -> object:
         """The results, assembled from those of all devices."""
@@ -147,7 +164,7 @@ class Sharded:
         values, flat = flatten("shard_map", self.function, args)
         # The specs of results can be spread only when the body has been traced: its tree was
         # unknown.
-        body = _traced(flat, region, values, _spread("in_specs", self.in_specs, args))
+        body = _traced(flat, region, values, self._spread(region, args))
         out_tree = flat.out_tree
         out_specs = _spread("out_specs", self.out_specs, tree.unflatten(out_tree, body.program.output_types))
         _check_results(region, body.program, out_specs, out_tree)
@@ -249,6 +266,18 @@ def _check_results(region: Region, program: Program, out_specs: Specs, out_tree:
                 f"shard_map: cannot put {type_text} together as {spec!r} says ({len(spec)} axes required)",
                 hint="a result without axes is made one of a row for each device by [None]",
             )
+
+
+def _said_spec(region: Region, number: int, value: Value) -> PartitionSpec:
+    """The spec of an argument by its type. Errors: ArgumentError if that does not say it."""
+    known = known_on(region.mesh, value)
+    if known is UNKNOWN:
+        raise ArgumentError(
+            f"shard_map: cannot find out how argument {number}, {type_of(value)}, is split (its type does not say)",
+            hint="in_specs=P(...) says how arguments are split",
+        )
+    layout = uncut(type_of(value).ndim) if isinstance(known, Loose) else known
+    return spec_of(tuple(tuple(n for n in names if n in region.manual) for names in layout))
 
 
 def _spread(name: str, prefix: object, values: object) -> Specs:

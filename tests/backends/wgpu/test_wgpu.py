@@ -447,7 +447,7 @@ def test_few_scripts_are_kept():
     results = [f(x) for _ in range(3 * script.KEPT)]
     for y in results:
         same(np.asarray(x) + np.float32(1), np.asarray(y))
-    (trace,) = f._traces.values()
+    (trace,) = f._trace_cache.by_key.values()
     device = rune.backends.device_named("wgpu")
     executable: Any = executables.compiled(trace[0].program, device)
     assert len(executable._scripts) == script.KEPT

@@ -129,7 +129,7 @@ def test_calls_that_differ_in_more_than_sizes_do_not_count_together():
 
 
 def programs(f: Any) -> list[Any]:
-    return [trace.program for traces in f._traces.values() for trace in traces]
+    return [trace.program for traces in f._trace_cache.by_key.values() for trace in traces]
 
 
 def test_declared_sizes_are_not_made_automatic():
