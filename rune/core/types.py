@@ -114,6 +114,11 @@ class ArrayType:
         """No sharding: a type does not describe a layout over devices."""
         return NoSharding.of_rank(self.ndim)
 
+    @property
+    def memory_space(self) -> None:
+        """None: a type names no kind of memory, of which a device has one."""
+        return None
+
     def __str__(self) -> str:
         dims = ",".join(str(d) for d in self.shape)
         axes = f"{{{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""
