@@ -119,7 +119,7 @@ NAMES: Mapping[str, Table] = {
             register_ffi_target_as_batch_partitionable register_ffi_type register_ffi_type_id
             """
     },
-    "jax.api_util": {_INSIDE: "donation_vector flatten_axes rebase_donate_argnums shaped_abstractify"},
+    "jax.api_util": {_INSIDE: "donation_vector rebase_donate_argnums shaped_abstractify"},
     "jax.ref": {_INSIDE: "AbstractRef"},
     "jax.interpreters.ad": {_TRACES: "JVPTrace"},
     "jax.interpreters.mlir": {
@@ -295,7 +295,7 @@ NAMES: Mapping[str, Table] = {
             all any argmax argmin argpartition argsort array_abstraction_level astype at broadcast byteswap
             choose clip compress conj conjugate copy cumprod cumsum dec_rank diagonal dot flat flatten has_qdd
             imag inc_rank is_high item itemsize leading_axis_spec lo_ty lo_ty_qdd lower_val lower_val2
-            manual_axis_type mat max mean memory_space min mT nbytes nonzero normalize nospec prod ptp raise_val
+            manual_axis_type mat max mean min mT nbytes nonzero normalize nospec prod ptp raise_val
             raise_val2 ravel real repeat reshape round searchsorted shard sort squeeze std sum swapaxes T take
             to_device trace transpose unshard update_manual_axis_type update_weak_type var view vspace_add
             """

@@ -83,11 +83,13 @@ class Carry:
 
         Errors: TransformError "scan: cannot keep the type of carry['h'] (f32[3] goes in, ...)".
         """
-        for path, went_in, came_out in zip(paths(self.treedef), init_types, body.out_types):
+        for number, (went_in, came_out) in enumerate(zip(init_types, body.out_types)):
             if not same_layout(went_in, came_out):
-                place, difference = self.place(path), f"{went_in} goes in, {came_out} comes out"
+                # Only now: a class may refuse the numbers that stand for its leaves in a path.
+                place = self.place(paths(self.treedef)[number])
                 raise TransformError(
-                    f"{self.name}: cannot keep the type of {place} ({difference})", hint=_hint(went_in, came_out)
+                    f"{self.name}: cannot keep the type of {place} ({went_in} goes in, {came_out} comes out)",
+                    hint=_hint(went_in, came_out),
                 )
 
     def check_tree(self, out_tree: tree.TreeDef) -> None:

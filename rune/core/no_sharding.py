@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rune.core.abstract_mesh import AbstractMesh
+from rune.core.abstract_mesh import AbstractMesh, AxisType
 from rune.core.partition_spec import PartitionSpec
+from rune.errors import ArgumentError
 from rune.records import dataclass
 
 
@@ -34,9 +35,17 @@ class NoSharding:
         """The layout of arrays with `ndim` axes."""
         return cls(PartitionSpec(*(None,) * ndim))
 
-    def update(self, *, spec: PartitionSpec) -> NoSharding:
-        """The same with another spec."""
-        return NoSharding(spec)
+    def update(self, *, spec: PartitionSpec | None = None, mesh: AbstractMesh | None = None) -> NoSharding:
+        """The same with another spec. The compiler lays out the axes of a mesh, so it is not kept.
+
+        Errors: ArgumentError for a mesh with Explicit axes, which types would have to name.
+        """
+        if mesh is not None and AxisType.Explicit in mesh.axis_types:
+            raise ArgumentError(
+                f"update: cannot give a type the mesh {mesh} (no type describes a layout over Explicit axes)",
+                hint="use axes of AxisType.Auto",
+            )
+        return self if spec is None else NoSharding(spec)
 
 
 def is_unsaid(sharding: object) -> bool:

@@ -147,6 +147,11 @@ class ArrayType:
         spec = () if self.layout is None else self.layout.spec
         return ",".join(f"{d}{split_text(spec[n]) if n < len(spec) else ''}" for n, d in enumerate(self.shape))
 
+    @property
+    def memory_space(self) -> None:
+        """None: a type names no kind of memory, of which a device has one."""
+        return None
+
     def __str__(self) -> str:
         dims = self._sizes() if self.layout is not None else ",".join(str(d) for d in self.shape)
         axes = f"{{{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""

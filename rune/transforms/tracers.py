@@ -129,5 +129,6 @@ class TracedArray(ValueTracer, StageTracer):
     __slots__ = ()
 
 
-# So that isinstance(x, rune.Array), which users write in tree.map, holds while tracing as well.
-Array.register(ValueTracer)
+# So that isinstance(x, rune.Array), which users write in tree.map, holds while tracing as well; of
+# the base class, so that functools.singledispatch prefers a function for tracers, as JAX's (sepes).
+Array.register(Tracer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -196,3 +197,19 @@ def test_concrete_values_are_forced_and_traced_ones_refused():
     assert jex.concrete_or_error(int, 2.5) == 2
     with pytest.raises(jax_errors.ConcretizationTypeError, match="needed for a shape"):
         jax.jit(lambda x: jex.concrete_or_error(int, x, "needed for a shape"))(1.0)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, lambda f: lambda x: jax.jvp(f, (x,), (x,))])
+def test_a_function_for_tracers_is_preferred_to_one_for_arrays(transform: Any):
+    kinds: list[str] = []
+
+    @functools.singledispatch
+    def kind(x: object) -> str:
+        return "another"
+
+    kind.register(jax.Array, lambda x: "array")
+    kind.register(jax.core.Tracer, lambda x: "tracer")
+    transform(lambda x: kinds.append(kind(x)) or x)(jnp.ones(2))
+
+    assert kinds == ["tracer"]
+    assert kind(jnp.ones(2)) == "array"

@@ -18,6 +18,7 @@ import pytest
 from jax import export
 from jax._src.core import is_constant_dim
 from jax._src.public_test_util import check_close
+from jax.api_util import flatten_axes
 from jax.custom_derivatives import zero_from_primal
 from jax.interpreters import ad, pxla
 
@@ -38,6 +39,23 @@ def test_frames_of_a_file_may_be_excluded():
 def test_dtypes_without_a_common_one_raise_its_error():
     with jax.numpy_dtype_promotion("strict"), pytest.raises(jax._src.dtypes.TypePromotionError):
         jnp.add(jnp.ones(2, jnp.float16), jnp.ones(2, jnp.int32))
+
+
+def test_the_module_of_dtypes_has_the_public_names():
+    names = "bfloat16 canonicalize_dtype extended finfo float0 iinfo issubdtype itemsize_bits prng_key result_type"
+
+    for name in [*names.split(), "scalar_type_of"]:
+        assert getattr(jax._src.dtypes, name) is getattr(jax.dtypes, name)
+
+
+def test_axes_stand_for_all_leaves_below_them():
+    structure = jax.tree.structure(({"a": 0, "b": (0, 0)}, 0, None))
+
+    assert flatten_axes("f", structure, 1) == [1, 1, 1, 1]
+    assert flatten_axes("f", structure, ({"a": None, "b": 2}, 0, None)) == [None, 2, 2, 0]
+    assert flatten_axes("f", structure, ({"a": 0, "b": (1, None)}, 3, 0)) == [0, 1, None, 3]
+    with pytest.raises(ValueError, match="f: cannot use"):
+        flatten_axes("f", structure, ({"a": 0, "b": (1, 2, 3)}, 3, 0))
 
 
 def test_waiting_for_tokens_waits_for_effects():

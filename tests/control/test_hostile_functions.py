@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rune
 import rune.numpy as rnp
 from rune.errors import ArgumentError, OutOfMemory, ShapeError, TransformError
+
+
+@rune.tree.register_dataclass
+@dataclass(frozen=True)
+class _Rows:
+    values: Any
+
+    def __post_init__(self):
+        if len(self.values.shape) != 2:
+            raise TypeError("two axes needed")
+
+
+def _is_small(rows: Any) -> Any:
+    return rows.values[0, 0] < 8.0
+
+
+LOOPS: dict[str, Any] = {
+    "scan": lambda step, x: rune.lax.scan(lambda c, _: (step(c), None), x, None, length=3)[0],
+    "fori_loop": lambda step, x: rune.fori_loop(0, 3, lambda _, c: step(c), x),
+    "while_loop": lambda step, x: rune.while_loop(_is_small, step, x),
+    "cond": lambda step, x: rune.cond(x.values[0, 0] > 0.0, lambda c: step(step(step(c))), lambda c: c, x),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
+def test_values_may_be_of_a_class_that_refuses_all_but_arrays_of_its_rank(wrap: Any, name: str):
+    result = wrap(lambda x: LOOPS[name](lambda c: _Rows(2.0 * c.values), x))(_Rows(rnp.ones((2, 3))))
+
+    assert np.array_equal(result.values, np.full((2, 3), 8.0))
 
 
 @pytest.mark.parametrize("condition", [None, {}, (), [], 1.0, (True,), rnp.ones(2, bool)], ids=str)

@@ -202,3 +202,13 @@ def test_the_layout_of_a_type_requests_no_layout():
     assert x.at[0].set(2.0, out_sharding=layout)[0] == 2.0
     assert rune.ShapeDtypeStruct((3,), "f32", sharding=layout).sharding is None
     assert rune.typeof(x).update(sharding=layout) is rune.typeof(x)
+
+
+def test_the_layout_of_a_type_takes_meshes_whose_axes_the_compiler_lays_out():
+    layout: Any = rune.typeof(rnp.ones(3)).sharding
+
+    for mesh in (None, AbstractMesh((), ()), AbstractMesh((2,), ("a",))):
+        assert layout.update(mesh=mesh, spec=P(None, None)).spec == P(None, None)
+    assert layout.update() == layout
+    with pytest.raises(ArgumentError, match="update: cannot give a type the mesh"):
+        layout.update(mesh=AbstractMesh((2,), ("a",), AxisType.Explicit))

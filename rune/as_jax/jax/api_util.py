@@ -1,4 +1,4 @@
-"""`jax.api_util`: functions of flat arguments (Flax, NumPyro, Haiku, Distrax, NetKet)."""
+"""`jax.api_util`: functions of flat arguments (Flax, NumPyro, Haiku, Distrax, jaxoplanet)."""
 
 from __future__ import annotations
 
@@ -62,6 +62,28 @@ def flatten_fun(in_tree: TreeDef, *flat: Any) -> Generator[Any, Any, Any]:
 def flatten_fun_nokwargs(in_tree: TreeDef, *flat: Any) -> Generator[Any, Any, Any]:
     """The function from leaves of args to leaves of its result, and their structure."""
     yield tree.flatten((yield tree.unflatten(in_tree, flat), {}))
+
+
+def flatten_axes(
+    name: str, treedef: TreeDef, axis_tree: object, *, kws: bool = False, tupled_args: bool = False
+) -> list[Any]:
+    """The axis of each leaf of a tree, None among them; an axis may stand for all leaves below it.
+
+    kws, tupled_args: JAX's, for its messages
+    Errors: ValueError unless the axes are a prefix of the tree.
+    """
+    axes, prefix = tree.flatten(axis_tree, is_leaf=lambda axis: axis is None)
+    result: list[Any] = []
+    pending = [(prefix, treedef)]
+    while pending:
+        node, part = pending.pop()
+        if node.kind is None:
+            result += [axes.pop()] * part.num_leaves
+        elif node.kind is part.kind and len(node.parts) == len(part.parts):
+            pending += zip(node.parts, part.parts)  # the last is walked first, as the axes are
+        else:
+            raise ValueError(f"{name}: cannot use {axis_tree!r} as axes of {treedef} (a prefix of it required)")
+    return result[::-1]
 
 
 __getattr__ = absent.of(__name__)

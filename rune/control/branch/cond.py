@@ -261,11 +261,12 @@ def _check_results(
                 f"({_difference(results, of_results(other.out_tree), labels[0], label)})",
                 hint="return the same containers and keys from every branch",
             )
-        for path, a, b in zip(paths(results), first.out_types, other.out_types):
+        for number, (a, b) in enumerate(zip(first.out_types, other.out_types)):
             if not same_layout(a, b):
+                # Only now: a class may refuse the numbers that stand for its leaves in a path.
                 raise TransformError(
                     f"{name}: cannot choose between results of different types "
-                    f"(result{path} is {a} from {labels[0]}, {b} from {label})",
+                    f"(result{paths(results)[number]} is {a} from {labels[0]}, {b} from {label})",
                     hint="convert one of them, so that shapes and dtypes agree",
                 )
 

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import reduce
+from operator import or_
 
 from rune.core.lower import Contraction, Cumulative, Position, Reduction, Scalar, Scatter, View, Written
 from rune.core.program import Atom, Definitions, Equation, Program, Var
@@ -130,32 +132,44 @@ def _read_before_changes(
     They are stored before the first change: computed where they are written, they would need a
     copy of the array.
     """
-    originals: dict[Var, Var] = {}  # of arrays after changes in place
-    versions: dict[Var, set[Var]] = {}  # of each original, after changes
+    tiny = [e for e in equations if in_place.is_tiny(e)]
+    arrays = dict.fromkeys(a for e in tiny for a in (e.operands[0], e.results[0]) if isinstance(a, Var))
+    bits = {array: 1 << n for n, array in enumerate(arrays)}
+    reads = _reads(equations, bits, values) if tiny else {}
+    originals: dict[Atom, Var] = {}  # of arrays after changes in place
+    versions: dict[Var, int] = {}  # the bits of each original after changes
     early: set[Var] = set()
-    for equation in equations:
-        if not in_place.is_tiny(equation):
-            continue
+    for equation in tiny:
         array, *pending = equation.operands
         assert isinstance(array, Var)
         original = originals.get(array, array)
-        changes = versions.setdefault(original, set())
+        changes = versions.get(original, 0)
+        visited: set[Var] = set()
         while changes and pending:
             value = pending.pop()
-            if not isinstance(value, Var) or value in values or not _reads(value, {original}, values, definitions):
+            if not isinstance(value, Var) or value in values or value in visited:
                 continue
-            if _reads(value, changes, values, definitions):
+            visited.add(value)
+            if not reads.get(value, 0) & bits[original]:
+                continue
+            if reads[value] & changes:
                 pending += definitions[value].operands
             elif value in definitions and not isinstance(definitions[value].primitive.lower, View):
                 early.add(value)
         originals[equation.results[0]] = original
-        changes.add(equation.results[0])
+        versions[original] = changes | bits[equation.results[0]]
     return early
 
 
-def _reads(value: Var, arrays: set[Var], values: Container[Var], definitions: Definitions) -> bool:
-    """Whether a value that is computed where it is used reads one of these arrays."""
-    return any(v in arrays for v in upstream([value], definitions, lambda v, _: v not in values))
+def _reads(equations: Iterable[Equation], bits: Mapping[Var, int], values: Container[Var]) -> dict[Var, int]:
+    """The arrays, by their bits, that each value reads; all but `values` are computed in place."""
+    reads = dict(bits)
+    for equation in equations:
+        operands = [reads.get(a, 0) for a in equation.operands if isinstance(a, Var)]
+        of_all = reduce(or_, operands, 0)
+        for result in equation.results:
+            reads[result] = bits.get(result, 0) | (0 if result in values else of_all)
+    return reads
 
 
 def _limited(equations: Sequence[Equation], forced_values: frozenset[Var], loops: Loops) -> frozenset[Var]:

@@ -13,7 +13,7 @@ partition. Each segment is a program like any other, compiled only for its devic
 
 Invariant: a value is copied to a device at most once. Side effects keep the order of the program.
 Cost:      O(n log n) in the number of equations.
-Not done:  a loop or branch runs on one device, so that moves inside are refused.
+Not done:  a loop or branch runs on one device, so that moves inside to another one are refused.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rune.core.evaluate import eval_program, restaged
-from rune.core.higher import called_once, calls
+from rune.core.higher import called_once, calls, subprograms
 from rune.core.memo import per_program
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import Stage
 from rune.core.values import Value
-from rune.errors import DeviceError
+from rune.errors import DeviceError, Frame
 from rune.records import dataclass
 from rune.transforms.compile.transfer import devices_within, to_device
 
@@ -134,16 +134,21 @@ class _Inline(Stage):
         # A call such as a checkpoint has no code of its own, so its equations may be anywhere.
         if primitive.lower is None and inner_program is not None:
             return eval_program(inner_program, args)
-        if within == {self.home}:  # a loop of jitted functions with their own device
+        if within <= {self.home, None}:  # on the device where the loop runs, unless it follows its operands
             return self.write(primitive, args, params)
-        raise DeviceError(
-            f"device_put: cannot move a value inside {primitive} (it runs on one device)",
-            hint="move it before or after",
-        )
+        raise _moved_inside(primitive)
 
     def on_device(self, values: Sequence[Value], device: str) -> list[Value]:
         """The values on a device, committed to it."""
         return [self.write(to_device, [value], {"device": device}) for value in values]
+
+
+def _moved_inside(primitive: Primitive, frame: Frame | None = None) -> DeviceError:
+    return DeviceError(
+        f"device_put: cannot move a value inside {primitive} (it runs on one device)",
+        hint="move it before or after",
+        frame=frame,
+    )
 
 
 # --- where every value is ---------------------------------------------------------------------
@@ -166,6 +171,10 @@ class _Placement:
             self.sources[result] = self.origin(operand)
             return None
         device = self._common(equation)
+        if any(self.home in devices_within(program) for program in subprograms(equation)):
+            if device not in (None, self.home):
+                raise _moved_inside(equation.primitive, equation.frame)
+            device = self.home
         self.committed_devices.update(dict.fromkeys(equation.results, device))
         return device or self.home
 

@@ -46,6 +46,8 @@ to_device: Direct = Direct(
     # The cotangent is free, not moved back: the device of x is not known here.
     transpose=lambda ct, linear, x, device: [to_device(ct, device=None)],
     batch=_batch,
+    # In a loop that runs on this device already; partition.py refuses others.
+    expand=lambda x, device: x,
     run=_run,
 )
 
@@ -57,6 +59,5 @@ def has_moves(program: Program) -> bool:
 
 @per_program
 def devices_within(program: Program) -> frozenset[str | None]:
-    """The devices of jitted functions that have their own; and None if a value is moved."""
-    equations = [e for e in equations_within(program) if e.primitive is to_device or "device" in e.params]
-    return frozenset(None if e.primitive is to_device else e.params["device"] for e in equations)
+    """The devices of moves, None for one that makes a value free; and those of jitted functions."""
+    return frozenset(e.params["device"] for e in equations_within(program) if "device" in e.params)

@@ -364,6 +364,31 @@ def test_inside_a_device_block_the_program_runs_on_that_device():
     assert [where(v) for v in results] == [(OTHER, False), ("cpu:0", True)]
 
 
+LOOPS_AT_HOME = {
+    "scan": lambda x, device: rune.fori_loop(0, 3, lambda i, c: rune.device_put(c, device) + 1.0, x),
+    "while": lambda x, device: rune.while_loop(lambda c: c[0] < 9.0, lambda c: rune.device_put(c, device) + 1.0, x),
+    "cond": lambda x, device: rune.cond(x[0] > 0.0, lambda c: rune.device_put(c, device), lambda c: c, x),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS_AT_HOME)
+def test_a_move_inside_a_loop_or_branch_to_where_it_runs_leaves_the_value(name: str):
+    loop = LOOPS_AT_HOME[name]
+
+    result = rune.jit(lambda x: loop(x, "cpu"))(array(HOST))
+    slope = rune.jit(rune.grad(lambda x: rnp.sum(loop(x, "cpu"))))(array(HOST)) if name != "while" else None
+
+    close(np.asarray(rune.jit(lambda x: loop(x, None))(array(HOST))), result, ulps=0, why="the same operations")
+    assert where(result) == ("cpu:0", True)
+    assert slope is None or np.array_equal(np.asarray(slope), np.ones(HOST.shape))
+
+
+@pytest.mark.parametrize("name", LOOPS_AT_HOME)
+def test_a_move_home_inside_a_loop_of_values_elsewhere_is_refused(name: str):
+    with pytest.raises(DeviceError, match=f"device_put: cannot move a value inside {name}"):
+        rune.jit(lambda x: LOOPS_AT_HOME[name](x, "cpu"))(rune.device_put(array(HOST), OTHER))
+
+
 # --- refused ----------------------------------------------------------------------------------
 
 

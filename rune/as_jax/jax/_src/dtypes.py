@@ -1,14 +1,26 @@
-"""`jax._src.dtypes`: the base class of Flax's own dtypes (linen's fp8_ops), and the complex dtype
-of tinygp's roots of polynomials."""
+"""`jax._src.dtypes`: the names of `jax.dtypes` (qujax), the base class of Flax's own dtypes
+(linen's fp8_ops), and the complex dtype of tinygp's roots of polynomials."""
 
 from __future__ import annotations
 
 import numpy as np
-from jax.dtypes import extended
+from jax.dtypes import (
+    bfloat16,
+    canonicalize_dtype,
+    extended,
+    finfo,
+    float0,
+    iinfo,
+    issubdtype,
+    itemsize_bits,
+    prng_key,
+    result_type,
+    scalar_type_of,
+)
 
 from rune import absent, dtypes
 from rune.errors import DtypeError as TypePromotionError  # Equinox catches it under this name
-from rune.numpy import finfo
+from rune.numpy import promote_types
 
 DType = np.dtype
 
