@@ -70,7 +70,7 @@ def dot_product_attention(
     grouped_query = rnp.reshape(q, (b, t, heads, n // heads, h))
     wide = rnp.promote_types(q.dtype, rnp.float32)
     scores = rnp.einsum("btkgh,bskh->bkgts", grouped_query.astype(wide), k.astype(wide))
-    scores = scores * (1 / math.sqrt(h) if scale is None else scale)
+    scores = scores * (_default_scale(h) if scale is None else scale)
     if bias is not None:
         scores = (scores + _grouped(bias, heads, n)).astype(wide)
     visible = _visibility(mask, heads, n, t, s, is_causal, local_window_size)
@@ -85,6 +85,11 @@ def dot_product_attention(
         out = out * alive[:, :, None, None].astype(out.dtype)
     out = rnp.reshape(out, shape)
     return (out, _residual(scores, k.dtype, shape[:-1])) if return_residual else out
+
+
+def _default_scale(h: int) -> float:
+    """1 / √H; heads without elements have products of 0, whatever their factor."""
+    return 1.0 if h == 0 else 1 / math.sqrt(h)
 
 
 def _residual(scores: Array, dtype: np.dtype, shape: tuple[Size, ...]) -> Array:

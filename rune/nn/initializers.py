@@ -215,7 +215,7 @@ def variance_scaling(
 
     def draw(key: ArrayLike, shape: Shape, kind: np.dtype) -> Array:
         count = FANS[mode](*fans(shape, in_axis, out_axis, batch_axis))
-        return DISTRIBUTIONS[distribution](key, shape, kind, rnp.asarray(scale / count, kind))
+        return DISTRIBUTIONS[distribution](key, shape, kind, rnp.asarray(scale / count if count else 0.0, kind))
 
     return Initializer(draw, "variance_scaling", dtype)
 
@@ -264,7 +264,7 @@ DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
 
 
 def fans(shape: Shape, in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = ()) -> tuple[float, float]:
-    """The number of inputs and of outputs of a unit of a weight.
+    """The number of inputs and of outputs of a unit of a weight; 0 and 0 if it has no elements.
 
     Errors: ArgumentError for a shape without these axes.
     """
@@ -275,7 +275,7 @@ def fans(shape: Shape, in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes
             f"fans: cannot count the inputs and outputs of shape {shape} (axes {in_axis} and {out_axis})",
             hint="a weight has at least two axes, unless in_axis and out_axis say otherwise",
         ) from None
-    field = math.prod(shape) / ins / outs / batch  # type: ignore[arg-type]
+    field = math.prod(shape) / (ins * outs * batch) if 0 not in shape else 0  # type: ignore[arg-type]
     return ins * field, outs * field
 
 

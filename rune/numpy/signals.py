@@ -8,6 +8,7 @@ from typing import Any, overload
 from rune import dtypes
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import default_inexact, floating, inexact, is_on_host, rank, together, value
@@ -20,6 +21,7 @@ from rune.numpy.reductions import cumsum, diff, sum
 from rune.numpy.shapes import moveaxis
 from rune.numpy.sorting import argsort, searchsorted
 from rune.ops import conventions as c
+from rune.ops.family import wide
 from rune.ops.promote import scalar_kind, unrounded
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis, DTypeLike
@@ -268,9 +270,18 @@ def trapezoid(y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int = -1) 
     if x is not None:
         y, x = c.same_dtype("trapezoid", y, x)
         x = inexact("trapezoid", x)
-        dx = diff(x if rank(x) == 1 else moveaxis(x, axis, -1))
-    y = moveaxis(inexact("trapezoid", value("trapezoid", y)), axis, -1)
-    return 0.5 * sum(dx * (y[..., 1:] + y[..., :-1]), axis=-1)
+    y = inexact("trapezoid", value("trapezoid", y))
+    steps, y = c.same_dtype("trapezoid", dx if x is None else x, y)
+    dtype = type_of(y).dtype
+    steps, y = _at_least_f32(steps), moveaxis(_at_least_f32(y), axis, -1)
+    if x is not None:
+        steps = diff(steps if rank(steps) == 1 else moveaxis(steps, axis, -1))
+    return c.astype(0.5 * sum(steps * (y[..., 1:] + y[..., :-1]), axis=-1), dtype)
+
+
+def _at_least_f32(x: Value) -> Array:
+    """Half types as f32: sums are rounded once, and do not overflow before they are halved."""
+    return c.astype(x, wide(type_of(x).dtype))
 
 
 @tiered
@@ -292,6 +303,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     x = c.astype(x, dtypes.i32) if type_of(x).dtype == dtypes.bool_ else x
     is_integer = type_of(x).dtype in dtypes.INTEGER and isinstance(period, int)
     x = x if is_integer else floating("unwrap", default_inexact("unwrap", x))
+    dtype, x = type_of(x).dtype, _at_least_f32(x)
     steps = diff(x, axis=axis)
     half = period // 2 if is_integer else period / 2
     low = -half
@@ -304,4 +316,4 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     first = moveaxis(moveaxis(x, axis, 0)[:1], 0, axis)
     later = moveaxis(moveaxis(x, axis, 0)[1:], 0, axis)
     later = later + c.astype(cumsum(corrections, axis=axis), type_of(x).dtype)
-    return concatenate([first, later], axis=axis)
+    return c.astype(concatenate([first, later], axis=axis), dtype)

@@ -374,6 +374,23 @@ def test_normalisations_batch_and_compile(name: str):
     near(rows, rune.jit(rune.vmap(function))(x), relative=2e-6, why="another libm")
 
 
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0), (2, 0, 3), (0, 2, 3)])
+@pytest.mark.parametrize("name", ["glorot_uniform", "glorot_normal", "lecun_uniform", "lecun_normal", "he_uniform"])
+def test_scaled_initializers_make_arrays_without_elements(name: str, shape: tuple[int, ...]):
+    assert getattr(nn.initializers, name)()(rune.random.key(0), shape).shape == shape
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_heads_without_elements_attend_to_all_keys_alike(compiled: bool):
+    q, k = rnp.ones((2, 3, 4, 0)), rnp.ones((2, 5, 2, 0))
+    attend = lambda q, k: nn.dot_product_attention(q, k, k, return_residual=True)  # noqa: E731
+
+    out, residual = (rune.jit(attend) if compiled else attend)(q, k)
+
+    assert out.shape == (2, 3, 4, 0)
+    near(np.full((2, 3, 4), np.log(5.0), np.float32), residual, relative=1e-6, why="the logarithm of five keys")
+
+
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0), (2, 0, 3)])
 def test_orthogonal_initializers_make_arrays_without_elements(shape: tuple[int, ...]):
     for axis in range(-len(shape), len(shape)):

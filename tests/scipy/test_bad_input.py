@@ -39,6 +39,13 @@ def test_a_size_of_minus_one_keeps_the_length_of_its_axis(name: str):
     near(function(IMAGE, s=(3, 6)), function(IMAGE, s=(-1, 6)), relative=0, why="the same call")
 
 
+@pytest.mark.parametrize("places", [(0, 3), (-1, 1), (2, 1), (3, 3)])
+@pytest.mark.parametrize("name", ["eigh", "eigvalsh"])
+def test_a_range_of_eigenvalues_is_of_those_there_are(name: str, places: tuple[int, int]):
+    with pytest.raises(ArgumentError, match=rf"eigh: cannot take the eigenvalues {places[0]} to {places[1]} of 3"):
+        getattr(linalg, name)(rnp.eye(3), subset_by_index=places)
+
+
 _POINTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("CubicSpline", lambda x: interpolate.CubicSpline(x, Y)),
     ("PchipInterpolator", lambda x: interpolate.PchipInterpolator(x, Y)),

@@ -173,6 +173,18 @@ def test_a_variance_is_its_closed_form(name: str, shapes: Any):
     near(expected, variance, relative=1e-12, why="differences of SciPy's moments")
 
 
+@pytest.mark.parametrize(
+    ("name", "methods"), [("zipf", "pmf logpmf cdf sf logcdf logsf"), ("invgauss", "pdf logpdf cdf sf logcdf logsf")]
+)
+def test_a_family_has_the_limit_at_an_infinite_shape(name: str, methods: str):
+    x = np.array([0.0, 1.0, 2.0, 3.0, 100.0])
+    for method in methods.split():
+        with np.errstate(all="ignore"):
+            expected = getattr(getattr(scipy.stats, name), method)(x, INF)
+
+        near(expected, getattr(getattr(stats, name), method)(array(x), INF), relative=1e-13, why="the same limits")
+
+
 @pytest.mark.parametrize("policy", ["propagate", "omit"])
 @pytest.mark.parametrize("name", ["skew", "kurtosis", "moment", "sem", "gmean", "hmean", "iqr", "zscore", "rankdata"])
 def test_a_statistic_treats_nan_as_scipy_does(name: str, policy: str):

@@ -17,6 +17,7 @@ from rune.array import Array
 from rune.backends.cpu.meanings import LARGE, means
 from rune.core.interpreter import is_evaluating, type_of
 from rune.core.types import ArrayType
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, value
 from rune.numpy.composites import is_large
@@ -88,3 +89,17 @@ def same_batch(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
     first, second = type_of(a).shape, type_of(b).shape
     lead = broadcast_shape(name, first[:-2], second[:-2])
     return (broadcast_to(name, a, (*lead, *first[-2:])), broadcast_to(name, b, (*lead, *second[-2:])))
+
+
+def chosen(name: str, subset: tuple[int, int], count: Size) -> tuple[int, int]:
+    """The first and the last of the eigenvalues, both included.
+
+    Errors: ArgumentError if there are no such ones.
+    """
+    first, last = subset
+    if not 0 <= first <= last < count:
+        raise ArgumentError(
+            f"{name}: cannot take the eigenvalues {first} to {last} of {count}",
+            hint="subset_by_index=(first, last), with 0 <= first <= last < N",
+        )
+    return first, last

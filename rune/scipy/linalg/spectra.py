@@ -17,7 +17,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import cholesky, solve
 from rune.numpy.linalg import svd as _svd
-from rune.numpy.linalg.arguments import computing, same_batch, square
+from rune.numpy.linalg.arguments import chosen, computing, same_batch, square
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import adjoint, hermitian, matmul
 from rune.ops.movement import part
@@ -166,7 +166,8 @@ def eigh(
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
     Types:  values real, vectors complex for complex input; bools and integers become floats.
-    Errors: ShapeError for matrices that are not square; ArgumentError for an unknown type.
+    Errors: ShapeError for matrices that are not square; ArgumentError for an unknown type, or a
+            subset out of range.
     Source: as `rune.numpy.linalg.eigh`; pairs by Cholesky, Golub & Van Loan 4e, §8.7.
 
     >>> import rune.numpy as rnp
@@ -189,7 +190,7 @@ def eigh(
         square("eigh", y)
         w, v = _of_pair(*same_batch("eigh", hermitian(x, lower), hermitian(y, lower)), type)
     if subset_by_index is not None:
-        first, last = subset_by_index
+        first, last = chosen("eigh", subset_by_index, w.shape[-1])
         w, v = part(w, -1, first, last + 1), part(v, -1, first, last + 1)
     return narrow(w if eigvals_only else (w, v))
 

@@ -237,7 +237,7 @@ zipf = Discrete(
     ("a",),
     bounds=_from_one,
     valid=lambda a: a > 1,
-    log_mass=lambda k, a: -a * rnp.log(k) - rnp.log(_zeta(a)),
+    log_mass=lambda k, a: rnp.where(k == 1.0, 0.0, -a * rnp.log(k)) - rnp.log(_zeta(a)),
     upper=lambda k, a: zeta_of(a, k + 1.0) / _zeta(a),
     mean_of=lambda a: rnp.where(a > 2, _zeta(rnp.where(a > 2, a - 1.0, 2.0)) / _zeta(a), math.inf),
 )

@@ -201,13 +201,21 @@ maxwell = Continuous(
 )
 
 
+def _invgauss_log_density(y: Array, mu: Array) -> Array:
+    """Of an infinite mean, that of Lévy's distribution."""
+    is_finite = rnp.isfinite(mu)
+    mean = rnp.where(is_finite, mu, 1.0)
+    distance = rnp.where(is_finite, (y - mean) / mean, -1.0)
+    return -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square(distance) / (2.0 * y)
+
+
 invgauss = Continuous(
     "invgauss",
     "the inverse Gaussian distribution, of mean mu",
     ("mu",),
     bounds=_half_line,
     is_open=True,
-    log_density=lambda y, mu: -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y),
+    log_density=_invgauss_log_density,
     lower=inverse_gaussian.lower,
     upper=inverse_gaussian.upper,
     log_lower=inverse_gaussian.log_lower,
