@@ -31,7 +31,7 @@ from rune.numpy.arguments import (
 )
 from rune.numpy.creation import array, ones
 from rune.numpy.indexing import take
-from rune.numpy.joining import concatenate
+from rune.numpy.joining import SLICES, concatenate
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import ordering as o
@@ -42,8 +42,6 @@ from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis
-
-SLICES = 16  # the most parts to join; for more of them, elements are gathered instead
 
 
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Any, int, int]:

@@ -14,9 +14,11 @@ from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
 from rune.numpy.arguments import laid_out, members, rank, refuse, static_int, static_sizes, together, value
+from rune.numpy.indexing import take
 from rune.numpy.operands import operands_alone
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d
 from rune.ops import conventions as c
+from rune.ops.family import position_dtype
 from rune.ops.movement import part
 from rune.ops.ordering import searchsorted
 from rune.ops.promote import broadcast_to
@@ -24,6 +26,8 @@ from rune.ops.statistics import cumsum
 from rune.sharding.shardings import Sharding
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, DTypeLike
+
+SLICES = 16  # the most parts to join; for more of them, elements are gathered instead
 
 
 def _joined(name: str, arrays: Sequence[ArrayLike], axis: int, dtype: DTypeLike | None) -> Array:
@@ -321,15 +325,31 @@ def repeat(
     if total_repeat_length is not None:
         total = static_int("repeat", "total_repeat_length", total_repeat_length)
         return laid_out(_repeated_to(x, value("repeat", repeats), at, total), out_sharding)
+    counts = _counts(repeats)
+    if (counts < 0).any():
+        raise ArgumentError(f"repeat: cannot repeat {tuple(counts.tolist())} times (a count is negative)")
+    if counts.size == 1:
+        return laid_out(repeated(x, counts.item(), at), out_sharding)
+    if counts.size != type_of(x).shape[at]:
+        raise ShapeError(f"repeat: cannot repeat {type_of(x)} {counts.size} times along axis {at}")
+    return laid_out(_repeated_by_counts(x, counts, at), out_sharding)
+
+
+def _counts(repeats: ArrayLike) -> np.ndarray:
+    """Integers [N], or symbolic sizes as objects [N]. Errors: ArgumentError for other numbers."""
+    if type(repeats) in (Array, np.ndarray) and type_of(repeats).dtype in dtypes.INTEGER:
+        return np.asarray(repeats).reshape(-1)
     counts = static_sizes("repeat", "a count", repeats)
-    if any(n < 0 for n in counts):
-        raise ArgumentError(f"repeat: cannot repeat {counts} times (a count is negative)")
-    if len(counts) == 1:
-        return laid_out(repeated(x, counts[0], at), out_sharding)
-    if len(counts) != type_of(x).shape[at]:
-        raise ShapeError(f"repeat: cannot repeat {type_of(x)} {len(counts)} times along axis {at}")
-    parts = [repeated(part(x, at, i, i + 1), n, at) for i, n in enumerate(counts)]
-    return laid_out(_joined("repeat", parts, at, None) if parts else x, out_sharding)
+    return np.array(counts, object if any(isinstance(n, Dim) for n in counts) else np.int64)
+
+
+def _repeated_by_counts(x: Array, counts: np.ndarray, axis: int) -> Array:
+    """Slice i of `axis` counts[i] times."""
+    if counts.size > SLICES and counts.dtype != object:
+        slices = np.repeat(np.arange(counts.size), counts.astype(np.int64))
+        return take(x, slices.astype(position_dtype(counts.size)), axis)
+    parts = [repeated(part(x, axis, i, i + 1), n, axis) for i, n in enumerate(counts.tolist())]
+    return _joined("repeat", parts, axis, None) if parts else x
 
 
 def _repeated_to(x: Array, counts: Array, axis: int, total: int) -> Array:

@@ -1,6 +1,7 @@
-"""Linear and extremal filters, as sums and extrema of shifted copies of a padded array.
+"""Linear and extremal filters of a padded array.
 
-A filter of k weights reads k shifted views, which become index expressions of one kernel; separable
+A filter of few weights is a sum of shifted views, which become index expressions of one kernel; one
+of many weights is a convolution, so that the program does not grow with the window. Separable
 filters go axis by axis. Weights may be traced; sizes may not.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,15 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import DtypeError, ShapeError
-from rune.ops.conventions import distinct, normalised_axes, normalised_axis
+from rune.numpy.overlaps import convolved
+from rune.ops.conventions import distinct, normalised_axes, normalised_axis, same_dtype
 from rune.scipy.ndimage.borders import padded, per_axis, reach
 from rune.scipy.special.arguments import reals, rounded, widened
 from rune.typing import ArrayLike, Axis, DTypeLike
 
 Counts = int | Sequence[int]  # for all axes, or for each
 Combine = Callable[[Array, Array], Array]
+SHIFTS = 16  # the most weights that are multiplied with shifted views
 
 
 def image(name: str, x: ArrayLike) -> Array:
@@ -65,10 +67,18 @@ def correlate1d(
     count = weights.shape[0]
     around = reach("correlate1d", count, origin)
     wide = padded("correlate1d", x, [around if i == axis else (0, 0) for i in range(x.ndim)], mode, cval)
-    size = x.shape[axis]
-    weights = rnp.conj(weights)
-    terms: list[Array] = [weights[k] * _slices(wide, axis, k, size) for k in range(count)]
-    return rounded(sum(terms[1:], terms[0]), dtype)
+    along_axis = rnp.expand_dims(weights, [i for i in range(x.ndim) if i != axis])
+    return rounded(_sums_of_windows(wide, rnp.conj(along_axis)), dtype)
+
+
+def _sums_of_windows(x: Array, weights: Array) -> Array:
+    """Σ weights[k] x[i + k] over each window: x [*N], weights [*K] -> [*(N - K + 1)]."""
+    if weights.size > SHIFTS:
+        return convolved(*same_dtype("correlate", x, weights))
+    shape = [n - k + 1 for n, k in zip(x.shape, weights.shape, strict=True)]
+    places = itertools.product(*map(range, weights.shape))
+    terms = [weights[p] * x[tuple(slice(i, i + n) for i, n in zip(p, shape))] for p in places]
+    return sum(terms[1:], terms[0])
 
 
 def convolve1d(
@@ -116,13 +126,7 @@ def correlate(
     origins = per_axis("correlate", "origin", origin, range(x.ndim))
     widths = [reach("correlate", k, o) for k, o in zip(weights.shape, origins)]
     wide = padded("correlate", x, widths, mode, cval)
-    weights = rnp.conj(weights)
-    total: Any = None
-    for place in itertools.product(*(range(k) for k in weights.shape)):
-        part = wide[tuple(slice(p, p + n) for p, n in zip(place, x.shape))]
-        term = weights[place] * part
-        total = term if total is None else total + term
-    return rounded(total, dtype)
+    return rounded(_sums_of_windows(wide, rnp.conj(weights)), dtype)
 
 
 def convolve(
