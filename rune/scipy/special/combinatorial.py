@@ -240,7 +240,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 
     >>> from rune.scipy.special import multigammaln
     >>> multigammaln(2.0, 1)
-    Array(0., f32*[], cpu:0)
+    Array(0., f32[], cpu:0)
     """
     is_number = isinstance(d, numbers.Real) or getattr(d, "ndim", 1) == 0
     if not is_number or d < 1 or d != int(d):
