@@ -1,7 +1,8 @@
-"""Functions of tall matrices and their derivatives make no array with as many columns as rows.
+"""Functions of tall matrices and of many points make no array with as many columns as rows.
 
 A product in the wrong order does: Bᵀ (Ȧ P) has an intermediate [M, M] where (Bᵀ Ȧ) P has [N, N],
-and the gradient of a fit of 200,000 points took 160 GB.
+and the gradient of a fit of 200,000 points took 160 GB. So does a system of few diagonals that is
+solved as a full one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune.scipy import linalg
+from rune.scipy import interpolate, linalg
 
 ROWS = 4_099
 POINTS = np.linspace(0, 1, ROWS, dtype=np.float32)
@@ -33,6 +34,10 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "nuclear norm": lambda x: rnp.linalg.norm(x, "nuc"),
     "cov": lambda x: rnp.cov(x, rowvar=False),
     "corrcoef": lambda x: rnp.corrcoef(x, rowvar=False),
+    "CubicSpline": lambda x: interpolate.CubicSpline(POINTS, x)(0.5),
+    "CubicSpline of points": lambda x: interpolate.CubicSpline(x[:, 0], POINTS)(0.5),
+    "periodic CubicSpline": lambda x: interpolate.CubicSpline(POINTS, x - x, bc_type="periodic")(0.5),
+    "make_interp_spline": lambda x: interpolate.make_interp_spline(POINTS, x)(0.5),
 }
 
 
