@@ -16,7 +16,7 @@ from rune.records import dataclass
 from rune.scipy import linalg
 from rune.scipy.interpolate.piecewise import points_at, rising_samples, unchecked
 from rune.scipy.special.arguments import concrete, reals
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 def _basis(t: Array, k: int, points: Array, count: Size) -> tuple[Array, list[Array]]:
@@ -119,7 +119,7 @@ tree.register_node(
 )
 
 
-def make_interp_spline(x: ArrayLike, y: ArrayLike, k: int = 3, t: ArrayLike | None = None, axis: int = 0) -> BSpline:
+def make_interp_spline(x: ArrayLike, y: Nested, k: int = 3, t: ArrayLike | None = None, axis: int = 0) -> BSpline:
     """The B-spline of degree k through y at x.
 
     Shapes: x [N], N > k, rising; y with N along the axis, where the axes of the points go in

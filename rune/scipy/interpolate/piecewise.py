@@ -20,7 +20,7 @@ from rune.ops.family import wide
 from rune.records import dataclass
 from rune.scipy import linalg
 from rune.scipy.special.arguments import concrete, reals
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 Curve = TypeVar("Curve")
 
@@ -155,7 +155,7 @@ def points_at(values: Array, rank: int, axis: int) -> Array:
     return rnp.moveaxis(values, tuple(range(rank)), tuple(range(axis, axis + rank)))
 
 
-def samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tuple[Array, Array]:
+def samples(name: str, x: ArrayLike, y: Nested, axis: int, least: int) -> tuple[Array, Array]:
     """Points [N] and values [N, *S]. Errors: ShapeError if they do not match, or are too few."""
     (x,) = reals(name, x)
     (y,) = reals(name, rnp.moveaxis(rnp.asarray(y), axis, 0))
@@ -167,7 +167,7 @@ def samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tup
     return rnp.astype(x, dtype), rnp.astype(y, dtype)
 
 
-def rising_samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tuple[Array, Array]:
+def rising_samples(name: str, x: ArrayLike, y: Nested, axis: int, least: int) -> tuple[Array, Array]:
     """Like `samples`, half types in f32, where slopes of close points do not overflow. Errors: also
     those of require_rising.
     """
@@ -190,9 +190,7 @@ def hermite(x: Array, y: Array, slopes: Array, extrapolate: bool | str, axis: in
     return unchecked(PPoly, (c, x, extrapolate, axis % y.ndim))
 
 
-def CubicHermiteSpline(
-    x: ArrayLike, y: ArrayLike, dydx: ArrayLike, axis: int = 0, extrapolate: bool | str = True
-) -> PPoly:
+def CubicHermiteSpline(x: ArrayLike, y: Nested, dydx: Nested, axis: int = 0, extrapolate: bool | str = True) -> PPoly:
     """The piecewise cubic with values y and slopes dydx at x.
 
     Shapes: x [N], y and dydx with N along the axis, where the axes of the points go in results.
@@ -214,7 +212,7 @@ def CubicHermiteSpline(
 
 
 def CubicSpline(
-    x: ArrayLike, y: ArrayLike, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: bool | str | None = None
+    x: ArrayLike, y: Nested, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: bool | str | None = None
 ) -> PPoly:
     """The cubic spline through y at x: two continuous derivatives.
 
@@ -341,7 +339,7 @@ def _end_slope(h0: Array, h1: Array, d0: Array, d1: Array) -> Array:
     return rnp.where(turns, 0.0, rnp.where(steep, 3.0 * d0, slope))
 
 
-def PchipInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
+def PchipInterpolator(x: ArrayLike, y: Nested, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x that is monotone where y is.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the axes of the points go in
@@ -368,7 +366,7 @@ def PchipInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: bo
     return hermite(x, y, slopes, extrapolate is not False, axis)
 
 
-def Akima1DInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
+def Akima1DInterpolator(x: ArrayLike, y: Nested, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x with Akima's slopes, which outliers disturb little.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the axes of the points go in

@@ -21,20 +21,20 @@ from rune.numpy.overlaps import convolved
 from rune.ops.conventions import distinct, normalised_axes, normalised_axis, same_dtype
 from rune.scipy.ndimage.borders import padded, per_axis, reach
 from rune.scipy.special.arguments import reals, rounded, widened
-from rune.typing import ArrayLike, Axis, DTypeLike
+from rune.typing import ArrayLike, Axis, DTypeLike, Nested
 
 Counts = int | Sequence[int]  # for all axes, or for each
 Combine = Callable[[Array, Array], Array]
 SHIFTS = 16  # the most weights that are multiplied with shifted views
 
 
-def image(name: str, x: ArrayLike) -> Array:
+def image(name: str, x: Nested) -> Array:
     """A floating or complex array; integers become f32, whereas SciPy keeps them."""
     x = rnp.asarray(x)
     return x if rnp.issubdtype(x.dtype, rnp.complexfloating) else reals(name, x)[0]
 
 
-def _images(name: str, *xs: ArrayLike) -> tuple[list[Array], DTypeLike]:
+def _images(name: str, *xs: Nested) -> tuple[list[Array], DTypeLike]:
     """Images to compute with, half types in f32, and the dtype of their products."""
     images = [image(name, x) for x in xs]
     return [widened(x)[0] for x in images], rnp.result_type(*images)
@@ -45,7 +45,7 @@ def _slices(x: Array, axis: int, start: int, size: Size) -> Array:
 
 
 def correlate1d(
-    input: ArrayLike, weights: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+    input: Nested, weights: Nested, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
 ) -> Array:
     """Σ weights[k] input[i + k - K // 2 + origin] along an axis; complex weights are conjugated.
 
@@ -82,7 +82,7 @@ def _sums_of_windows(x: Array, weights: Array) -> Array:
 
 
 def convolve1d(
-    input: ArrayLike, weights: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+    input: Nested, weights: Nested, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
 ) -> Array:
     """correlate1d with the weights reversed, none of them conjugated.
 
@@ -102,8 +102,8 @@ def convolve1d(
 
 
 def correlate(
-    input: ArrayLike,
-    weights: ArrayLike,
+    input: Nested,
+    weights: Nested,
     output: None = None,
     mode: str = "reflect",
     cval: ArrayLike = 0.0,
@@ -130,8 +130,8 @@ def correlate(
 
 
 def convolve(
-    input: ArrayLike,
-    weights: ArrayLike,
+    input: Nested,
+    weights: Nested,
     output: None = None,
     mode: str = "reflect",
     cval: ArrayLike = 0.0,
@@ -164,7 +164,7 @@ def total(name: str, x: Array, one: Callable[[Array, int], Array]) -> Array:
     return sum(parts[1:], parts[0])
 
 
-def laplace(input: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
+def laplace(input: Nested, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """The sum of second differences along all axes.
 
     Shapes: any, unchanged. Types: bools and integers become floats.
@@ -184,7 +184,7 @@ def laplace(input: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> A
 # --- differences ------------------------------------------------------------------------------
 
 
-def _edges(name: str, x: ArrayLike, axis: int, smoothing: Sequence[float], mode: str, cval: ArrayLike) -> Array:
+def _edges(name: str, x: Nested, axis: int, smoothing: Sequence[float], mode: str, cval: ArrayLike) -> Array:
     """Differences along one axis, weighted sums along the others."""
     x = image(name, x)
     axis = normalised_axis(name, axis, x.type)
@@ -194,7 +194,7 @@ def _edges(name: str, x: ArrayLike, axis: int, smoothing: Sequence[float], mode:
     return out
 
 
-def sobel(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
+def sobel(input: Nested, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """Sobel's differences along an axis, smoothed by (1, 2, 1) along the others.
 
     Shapes: any, unchanged. Types: bools and integers become floats.
@@ -209,7 +209,7 @@ def sobel(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLi
     return _edges("sobel", input, axis, (1.0, 2.0, 1.0), mode, cval)
 
 
-def prewitt(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
+def prewitt(input: Nested, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """Prewitt's differences along an axis, smoothed by (1, 1, 1) along the others.
 
     Shapes: any, unchanged. Types: bools and integers become floats.
@@ -228,7 +228,7 @@ def prewitt(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: Array
 
 
 def uniform_filter1d(
-    input: ArrayLike, size: int, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+    input: Nested, size: int, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
 ) -> Array:
     """The mean of `size` elements around each along an axis.
 
@@ -248,7 +248,7 @@ def uniform_filter1d(
 
 
 def uniform_filter(
-    input: ArrayLike,
+    input: Nested,
     size: Counts = 3,
     mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
@@ -299,7 +299,7 @@ def _extreme1d(
 def _extreme(
     name: str,
     combine: Combine,
-    input: ArrayLike,
+    input: Nested,
     size: Counts,
     mode: str | Sequence[str],
     cval: ArrayLike,
@@ -315,7 +315,7 @@ def _extreme(
 
 
 def maximum_filter(
-    input: ArrayLike,
+    input: Nested,
     size: Counts = 3,
     mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
@@ -338,7 +338,7 @@ def maximum_filter(
 
 
 def minimum_filter(
-    input: ArrayLike,
+    input: Nested,
     size: Counts = 3,
     mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
@@ -361,7 +361,7 @@ def minimum_filter(
 
 
 def median_filter(
-    input: ArrayLike, size: Counts = 3, mode: str = "reflect", cval: ArrayLike = 0.0, origin: Counts = 0
+    input: Nested, size: Counts = 3, mode: str = "reflect", cval: ArrayLike = 0.0, origin: Counts = 0
 ) -> Array:
     """The median of a box of elements around each; for an even number, the upper of the middle two.
 
