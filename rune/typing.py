@@ -21,9 +21,11 @@ from rune.dims import Dim
 
 # What every function accepts as an array; lists have to be converted by `rune.numpy.array`.
 ArrayLike: TypeAlias = Array | SupportsArray | np.ndarray | np.generic | bool | int | float | complex | Dim
+# Where lists and tuples of numbers, nested or not, are converted, too.
+Nested: TypeAlias = ArrayLike | list | tuple
 # The sizes of an array's axes, which may be symbolic.
 Shape: TypeAlias = Sequence[int | Dim]
 # One or several axes, counted from the end if negative; None means all axes.
 Axis: TypeAlias = int | Sequence[int] | None
 
-__all__ = ["ArrayLike", "Axis", "DTypeLike", "HasDtype", "Shape", "SupportsArray"]
+__all__ = ["ArrayLike", "Axis", "DTypeLike", "HasDtype", "Nested", "Shape", "SupportsArray"]

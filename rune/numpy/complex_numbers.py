@@ -22,7 +22,7 @@ from rune.ops.complex_numbers import is_complex
 from rune.ops.nested import joined
 from rune.ops.promote import constant
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 def real(val: ArrayLike, /) -> Array:
@@ -113,7 +113,7 @@ def isreal(x: ArrayLike) -> Array:
     return ops.logical_not(iscomplex(x))
 
 
-def iscomplexobj(x: ArrayLike | list | tuple) -> bool:
+def iscomplexobj(x: Nested) -> bool:
     """Whether the dtype is complex, whatever the values.
 
     Shapes: any -> a Python bool.
@@ -129,7 +129,7 @@ def iscomplexobj(x: ArrayLike | list | tuple) -> bool:
     ) in dtypes.COMPLEX
 
 
-def isrealobj(x: ArrayLike | list | tuple) -> bool:
+def isrealobj(x: Nested) -> bool:
     """Whether the dtype is not complex.
 
     Shapes: any -> a Python bool.

@@ -30,7 +30,7 @@ from rune.sharding import Mesh
 from rune.sharding.shardings import Sharding
 from rune.transforms.compile.tiers import tiered
 from rune.transforms.sharding.explicit.stage import like
-from rune.typing import ArrayLike, DTypeLike
+from rune.typing import ArrayLike, DTypeLike, Nested
 
 # --- host data --------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ def asarray(
     return laid_out(array(a, dtype, bool(copy), order, device=device), out_sharding)
 
 
-def copy(a: ArrayLike, order: str | None = None) -> Array:
+def copy(a: Nested, order: str | None = None) -> Array:
     """Another array with the contents of `a`, which outlives the donation of `a`.
 
     Shapes: any, unchanged. Types: that of `a`.
@@ -106,7 +106,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return asarray(a, order=order, copy=True)
 
 
-def asanyarray(a: ArrayLike, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
+def asanyarray(a: Nested, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
     """`asarray`: there is one class of arrays.
 
     Shapes: those of the data. Types: as `asarray`.
@@ -119,7 +119,7 @@ def asanyarray(a: ArrayLike, dtype: DTypeLike | None = None, order: str | None =
     return asarray(a, dtype, order)
 
 
-def asarray_chkfinite(a: ArrayLike, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
+def asarray_chkfinite(a: Nested, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
     """`asarray`, with a check that all data are finite.
 
     Shapes: those of the data. Types: as `asarray`.

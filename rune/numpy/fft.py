@@ -40,7 +40,7 @@ from rune.ops.fourier import empty_transform, weighted
 from rune.ops.nested import joined
 from rune.transforms.compile.placement import device_put
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike, Axis, DTypeLike
+from rune.typing import ArrayLike, Axis, DTypeLike, Nested
 
 _INVERSE = ("ifft", "irfft")
 
@@ -125,7 +125,7 @@ def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("hfft", "irfft", c.conj(x), n, axis, swapped_norm(checked_norm("hfft", norm)))
 
 
-def ihfft(a: ArrayLike | list | tuple, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(a: Nested, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
 
     Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.

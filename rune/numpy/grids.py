@@ -39,7 +39,7 @@ from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, constant
 from rune.ops.scalars import holds
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike, DTypeLike
+from rune.typing import ArrayLike, DTypeLike, Nested
 
 
 @overload
@@ -74,7 +74,7 @@ def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: bool = F
     return wide[0] if n == 1 else ops.concatenate(*wide, axis=0)
 
 
-def ix_(*args: ArrayLike) -> tuple[Array, ...]:
+def ix_(*args: Nested) -> tuple[Array, ...]:
     """Vectors as index arrays of a grid: x[ix_(rows, columns)] is the block they select.
 
     Shapes: [N_0], [N_1], ... -> [N_0, 1, ...], [1, N_1, ...], ...; a bool vector stands for its

@@ -30,7 +30,7 @@ from rune.ops.promote import as_type, constant
 from rune.ops.segments import segment_sum
 from rune.sharding.shardings import Sharding
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 _Listed = (list, tuple)
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
@@ -246,7 +246,7 @@ def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
     bins: object = 10,
-    range: ArrayLike | None = None,
+    range: Nested | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
@@ -275,9 +275,9 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: ArrayLike,
-    bins: ArrayLike = 10,
-    range: ArrayLike | None = None,
+    sample: Nested,
+    bins: Nested = 10,
+    range: Nested | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
@@ -324,7 +324,7 @@ def _histogram(
     name: str,
     points: Sequence[Array],
     bins: object,
-    range: ArrayLike | None,
+    range: Nested | None,
     weights: ArrayLike | None,
     density: bool | None,
 ) -> tuple[Array, list[Array]]:

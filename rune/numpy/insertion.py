@@ -31,7 +31,7 @@ from rune.numpy.arguments import (
 )
 from rune.numpy.creation import array, ones
 from rune.numpy.indexing import take
-from rune.numpy.joining import concatenate
+from rune.numpy.joining import SLICES, concatenate
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import ordering as o
@@ -41,9 +41,7 @@ from rune.ops.movement import move_axis, part
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, broadcast_together, constant
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike, Axis
-
-SLICES = 16  # the most parts to join; for more of them, elements are gathered instead
+from rune.typing import ArrayLike, Axis, Nested
 
 
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Any, int, int]:
@@ -106,7 +104,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
     return ops.concatenate(*parts, axis=at) if parts else part(x, at, 0, 0)
 
 
-def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
+def insert(arr: ArrayLike, obj: Any, values: Nested, axis: int | None = None) -> Array:
     """`arr` with values inserted before the positions `obj`; flattened first for axis None.
 
     obj:    an integer, a slice, a list, a mask or a concrete array; the axis size is its end.
@@ -180,7 +178,7 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
     return c.reshape(take(x, c.remainder(number, size_value(count, dtypes.i32)), 0), shape)
 
 
-def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
+def trim_zeros(filt: Nested, trim: str = "fb", axis: Axis = None) -> Array:
     """The part of an array between its first and last elements that are not 0.
 
     Shapes: any -> of the same rank (a number is itself). Types: that of `filt`.
@@ -322,7 +320,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
 
 
 def compress(
-    condition: ArrayLike,
+    condition: Nested,
     a: ArrayLike,
     axis: int | None = None,
     out: None = None,

@@ -14,16 +14,20 @@ from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
 from rune.numpy.arguments import laid_out, members, rank, refuse, static_int, static_sizes, together, value
+from rune.numpy.indexing import take
 from rune.numpy.operands import operands_alone
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d
 from rune.ops import conventions as c
+from rune.ops.family import position_dtype
 from rune.ops.movement import part
 from rune.ops.ordering import searchsorted
 from rune.ops.promote import broadcast_to
 from rune.ops.statistics import cumsum
 from rune.sharding.shardings import Sharding
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike, DTypeLike
+from rune.typing import ArrayLike, DTypeLike, Nested
+
+SLICES = 16  # the most parts to join; for more of them, elements are gathered instead
 
 
 def _joined(name: str, arrays: Sequence[ArrayLike], axis: int, dtype: DTypeLike | None) -> Array:
@@ -54,7 +58,7 @@ def concatenate(arrays: object, axis: int | None = 0, dtype: DTypeLike | None = 
 
 
 @operands_alone
-def concat(arrays: ArrayLike, /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Nested, /, *, axis: int | None = 0) -> Array:
     """`concatenate` under the name of the array API standard.
 
     Shapes: equal, except along `axis`. Types: promoted together.
@@ -140,7 +144,7 @@ def hstack(tup: object, dtype: DTypeLike | None = None) -> Array:
     return _stacked("hstack", tup, atleast_1d, 1, dtype)
 
 
-def dstack(tup: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+def dstack(tup: Nested, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along axis 2.
 
     Shapes: each [M, N, K, *B] -> [M, N, sum of K, *B]; [N] is [1, N, 1], [M, N] is [M, N, 1].
@@ -154,7 +158,7 @@ def dstack(tup: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     return _stacked("dstack", tup, atleast_3d, 2, dtype)
 
 
-def column_stack(tup: ArrayLike) -> Array:
+def column_stack(tup: Nested) -> Array:
     """Columns side by side; a vector is one column.
 
     Shapes: each [N] or [N, K] -> [N, sum of K]. Types: promoted together.
@@ -213,7 +217,7 @@ def _within(at: Size, size: Size) -> Size:
     return minimum(maximum(at + size if at < 0 else at, 0), size)
 
 
-def _split(name: str, x: ArrayLike, sections: ArrayLike, axis: int, *, even: bool) -> list[Array]:
+def _split(name: str, x: ArrayLike, sections: Nested, axis: int, *, even: bool) -> list[Array]:
     x = value(name, x)
     at = c.normalised_axis(name, axis, type_of(x))
     cuts = _cuts(x, at, sections, name, even=even)
@@ -234,7 +238,7 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
 
 
 @tiered
-def array_split(ary: ArrayLike, indices_or_sections: ArrayLike, axis: int = 0) -> list[Array]:
+def array_split(ary: ArrayLike, indices_or_sections: Nested, axis: int = 0) -> list[Array]:
     """Like `split`; the first parts may be one longer.
 
     Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
@@ -248,7 +252,7 @@ def array_split(ary: ArrayLike, indices_or_sections: ArrayLike, axis: int = 0) -
     return _split("array_split", ary, indices_or_sections, axis, even=False)
 
 
-def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: Nested) -> list[Array]:
     """`split` along axis 0.
 
     Shapes: ary [N, *B] -> a list of [K, *B]. Types: that of `ary`.
@@ -262,7 +266,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
     return _split("vsplit", ary, indices_or_sections, 0, even=True)
 
 
-def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: Nested) -> list[Array]:
     """`split` along axis 1, of a vector along axis 0.
 
     Shapes: ary [M, N, *B] -> a list of [M, n, *B], or [N] -> [n]. Types: that of `ary`.
@@ -277,7 +281,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
     return _split("hsplit", ary, indices_or_sections, axis, even=True)
 
 
-def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: Nested) -> list[Array]:
     """`split` along axis 2.
 
     Shapes: ary [M, N, K, *B] -> a list of [M, N, k, *B]. Types: that of `ary`.
@@ -296,7 +300,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
 
 def repeat(
     a: ArrayLike,
-    repeats: ArrayLike,
+    repeats: Nested,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
@@ -321,15 +325,31 @@ def repeat(
     if total_repeat_length is not None:
         total = static_int("repeat", "total_repeat_length", total_repeat_length)
         return laid_out(_repeated_to(x, value("repeat", repeats), at, total), out_sharding)
+    counts = _counts(repeats)
+    if (counts < 0).any():
+        raise ArgumentError(f"repeat: cannot repeat {tuple(counts.tolist())} times (a count is negative)")
+    if counts.size == 1:
+        return laid_out(repeated(x, counts.item(), at), out_sharding)
+    if counts.size != type_of(x).shape[at]:
+        raise ShapeError(f"repeat: cannot repeat {type_of(x)} {counts.size} times along axis {at}")
+    return laid_out(_repeated_by_counts(x, counts, at), out_sharding)
+
+
+def _counts(repeats: Nested) -> np.ndarray:
+    """Integers [N], or symbolic sizes as objects [N]. Errors: ArgumentError for other numbers."""
+    if type(repeats) in (Array, np.ndarray) and type_of(repeats).dtype in dtypes.INTEGER:
+        return np.asarray(repeats).reshape(-1)
     counts = static_sizes("repeat", "a count", repeats)
-    if any(n < 0 for n in counts):
-        raise ArgumentError(f"repeat: cannot repeat {counts} times (a count is negative)")
-    if len(counts) == 1:
-        return laid_out(repeated(x, counts[0], at), out_sharding)
-    if len(counts) != type_of(x).shape[at]:
-        raise ShapeError(f"repeat: cannot repeat {type_of(x)} {len(counts)} times along axis {at}")
-    parts = [repeated(part(x, at, i, i + 1), n, at) for i, n in enumerate(counts)]
-    return laid_out(_joined("repeat", parts, at, None) if parts else x, out_sharding)
+    return np.array(counts, object if any(isinstance(n, Dim) for n in counts) else np.int64)
+
+
+def _repeated_by_counts(x: Array, counts: np.ndarray, axis: int) -> Array:
+    """Slice i of `axis` counts[i] times."""
+    if counts.size > SLICES and counts.dtype != object:
+        slices = np.repeat(np.arange(counts.size), counts.astype(np.int64))
+        return take(x, slices.astype(position_dtype(counts.size)), axis)
+    parts = [repeated(part(x, axis, i, i + 1), n, axis) for i, n in enumerate(counts.tolist())]
+    return _joined("repeat", parts, axis, None) if parts else x
 
 
 def _repeated_to(x: Array, counts: Array, axis: int, total: int) -> Array:

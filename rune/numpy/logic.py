@@ -27,7 +27,7 @@ from rune.ops.family import fit
 from rune.ops.nested import joined
 from rune.ops.promote import apply, broadcast_together, constant, promoted, scalar_kind, unrounded
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 Unary = Callable[[ArrayLike], Array]
 Binary = Callable[[ArrayLike, ArrayLike], Array]
@@ -236,7 +236,7 @@ def allclose(
 
 
 @tiered
-def array_equal(a1: ArrayLike | list | tuple, a2: ArrayLike | list | tuple, equal_nan: bool = False) -> Array:
+def array_equal(a1: Nested, a2: Nested, equal_nan: bool = False) -> Array:
     """Whether shapes and all elements are equal.
 
     Shapes: any -> []. Types: bool.
@@ -256,7 +256,7 @@ def array_equal(a1: ArrayLike | list | tuple, a2: ArrayLike | list | tuple, equa
 
 
 @tiered
-def array_equiv(a1: ArrayLike | list | tuple, a2: ArrayLike | list | tuple) -> Array:
+def array_equiv(a1: Nested, a2: Nested) -> Array:
     """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
 
     Shapes: any -> []. Types: bool.

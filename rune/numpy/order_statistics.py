@@ -31,7 +31,7 @@ from rune.ops.sorting import search_sorted, take_last
 from rune.records import dataclass
 from rune.sharding.shardings import Sharding
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 # --- places -----------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ def _hundredth(q: object) -> Value:
 @tiered
 def quantile(
     a: ArrayLike,
-    q: ArrayLike,
+    q: Nested,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
@@ -365,7 +365,7 @@ def nanquantile(
 @tiered
 def nanpercentile(
     a: ArrayLike,
-    q: ArrayLike,
+    q: Nested,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,

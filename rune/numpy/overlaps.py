@@ -84,22 +84,31 @@ def _is_large(x: Array, kernel: Array, padding: tuple[Size, Size]) -> bool:
 def _long(x: Array, kernel: Array, low: int, high: int) -> Array:
     among_zeros = _padded(x, literal(0, type_of(x).dtype), [(low, high)])
     if type_of(x).dtype not in dtypes.INEXACT or low == high == 0:
-        return _convolved(among_zeros, kernel)
+        return convolved(among_zeros, kernel)
     in_runs = functools.partial(_in_runs, low, low + x.shape[0])
     is_finite = isfinite(kernel).all()
     if is_evaluating():  # nothing has to be compiled where the answer is known
-        return (_convolved if is_finite else in_runs)(among_zeros, kernel)
-    return control.cond(is_finite, _convolved, in_runs, among_zeros, kernel)
+        return (convolved if is_finite else in_runs)(among_zeros, kernel)
+    return control.cond(is_finite, convolved, in_runs, among_zeros, kernel)
 
 
-def _convolved(x: Array, kernel: Array) -> Array:
-    """A convolution of one feature, which needs no matrix of windows."""
-    same = ((0, 1, 2), (0, 1, 2), (0, 1, 2))
-    rows = (c.reshape(v, (1, 1, -1)) for v in (x, kernel))
+def convolved(x: Array, kernel: Array) -> Array:
+    """The whole overlaps as a convolution of one feature, which needs no matrix of windows.
+
+    Shapes: x [*N], kernel [*K] -> [*(N - K + 1)].
+    """
+    ndim = rank(x)
+    once, unpadded, in_order = (1,) * ndim, ((0, 0),) * ndim, (tuple(range(ndim + 2)),) * 3
     convolution = ops.conv_general_dilated(
-        *rows, strides=(1,), padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=same, groups=(1, 1)
+        *(c.expand_dims(v, (0, 1)) for v in (x, kernel)),
+        strides=once,
+        padding=unpadded,
+        lhs_dilation=once,
+        rhs_dilation=once,
+        specs=in_order,
+        groups=(1, 1),
     )
-    return c.reshape(convolution, -1)
+    return c.squeeze(convolution, (0, 1))
 
 
 def _in_runs(first: int, end: int, x: Array, kernel: Array) -> Array:

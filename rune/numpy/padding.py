@@ -30,7 +30,7 @@ from rune.ops import promote
 from rune.ops.movement import part
 from rune.records import dataclass
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 _STATISTICS = {"maximum": amax, "mean": mean, "median": median, "minimum": amin}
 _OPTIONS: Mapping[str, frozenset[str]] = {
@@ -130,7 +130,7 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
     return np.broadcast_to(widths, (rank(x), 2)).tolist()
 
 
-def _fills(fill: ArrayLike | list | tuple) -> ArrayLike:
+def _fills(fill: Nested) -> ArrayLike:
     """Fill values: host numbers with full precision, or an array. Errors: ArgumentError."""
     if isinstance(fill, list | tuple):
         return np.asarray(fill) if _are_numbers(fill) else asarray(fill)
@@ -143,7 +143,7 @@ def _are_numbers(fill: object) -> bool:
     return isinstance(fill, bool | int | float | complex | np.generic | np.ndarray)
 
 
-def _pad_constant(x: ArrayLike, widths: list, fill: ArrayLike | list | tuple) -> Any:
+def _pad_constant(x: ArrayLike, widths: list, fill: Nested) -> Any:
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
     fills = _fills(fill)

@@ -25,11 +25,11 @@ from rune.numpy.sorting import argsort
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE, real_dtype
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 @tiered
-def poly(seq_of_zeros: ArrayLike) -> Array:
+def poly(seq_of_zeros: Nested) -> Array:
     """The polynomial with these roots, or the characteristic polynomial of a square matrix.
 
     Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1; [] for no roots, as in NumPy.
@@ -52,7 +52,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     return _product(inexact("poly", c.reshape(x, -1)))
 
 
-def _array_if_list(x: ArrayLike) -> ArrayLike:
+def _array_if_list(x: Nested) -> ArrayLike:
     return as_array(np.asarray(x)) if isinstance(x, list | tuple) else x
 
 

@@ -29,10 +29,10 @@ from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.promote import broadcast_shape
 from rune.transforms.compile.tiers import tiered
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
-def coefficients(name: str, p: ArrayLike) -> Array:
+def coefficients(name: str, p: Nested) -> Array:
     """A polynomial as a vector; a number is a constant. Errors: ShapeError for a higher rank."""
     return _vector(name, value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p))
 
@@ -52,7 +52,7 @@ def _size(p: ArrayLike) -> Any:
     return type_of(p).shape[0]
 
 
-def _columns(name: str, p: ArrayLike) -> Array:
+def _columns(name: str, p: Nested) -> Array:
     """A polynomial as a vector, or an array with one polynomial in each column."""
     x = value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p)
     return x if rank(x) > 1 else _vector(name, x)
@@ -65,7 +65,7 @@ def _led_by_zeros(p: ArrayLike, size: Size) -> Any:
     return p if low == 0 else ops.pad(p, zero, low=(low, *no_padding[1:]), high=no_padding, interior=no_padding)
 
 
-def _aligned(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+def _aligned(name: str, a: Nested, b: Nested) -> tuple[Array, Array]:
     """Two polynomials of one dtype and number of coefficients, which are along axis 0."""
     x, y = c.same_dtype(name, _columns(name, a), _columns(name, b))
     size = _size(x) if _size(y) <= _size(x) else _size(y)
@@ -73,7 +73,7 @@ def _aligned(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
 
 
 @tiered
-def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+def polyadd(a1: Nested, a2: Nested) -> Array:
     """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
     Types:  promoted together.
@@ -88,7 +88,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 @tiered
-def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+def polysub(a1: Nested, a2: Nested) -> Array:
     """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
     Types:  promoted together.
@@ -103,7 +103,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 @tiered
-def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
+def polymul(a1: Nested, a2: Nested, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials. Shapes: [M], [N] -> [M + N - 1].
 
     trim_leading_zeros: from the factors; only outside transformations.
@@ -132,7 +132,7 @@ def _trimmed(p: Any, tolerance: float) -> Any:
     return p[min(int(np.argmax(large)) if large.any() else _size(p), _size(p) - 1) :]
 
 
-def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+def polydiv(u: Nested, v: Nested, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Quotient and remainder of two polynomials, by long division.
 
     Shapes: [M], [N] -> [max(M - N + 1, 1)], [M]; the remainder begins with zeros, which
@@ -167,7 +167,7 @@ def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
 
 
 @tiered
-def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+def polyval(p: Nested, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at every element of x, by Horner's rule.
 
     Shapes: [N], [*S] -> [*S]; [N, *P], [*S] -> *P and *S broadcast: polynomials side by side.
@@ -192,7 +192,7 @@ def _horner(carry: tuple[Array, Array], coefficient: ArrayLike) -> tuple[tuple[A
 
 
 @tiered
-def polyder(p: ArrayLike, m: int = 1) -> Array:
+def polyder(p: Nested, m: int = 1) -> Array:
     """The m-th derivative of a polynomial. Shapes: [N] -> [max(N - m, 0)].
 
     Types:  that of `p`; bools become integers.
@@ -214,7 +214,7 @@ def _order(name: str, m: int) -> int:
 
 
 @tiered
-def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
+def polyint(p: Nested, m: int = 1, k: Any = None) -> Array:
     """The m-th antiderivative of a polynomial. Shapes: [N] -> [N + m].
 
     k: the constants of integration, m of them or one for all; by default zero.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import rune.numpy as rnp
-from rune.typing import ArrayLike
-
-Nested = ArrayLike | list["Nested"] | tuple["Nested", ...]
+from rune.typing import ArrayLike, Nested
 
 
 def from_sequences(*operands: Nested) -> list[ArrayLike]:

@@ -42,7 +42,7 @@ BUDGETS: dict[str, int] = {
     "rune.profiler": 1,
     "rune.quantized": 8,
     "rune.random": 37,
-    "rune.scipy": 90,
+    "rune.scipy": 87,
     "rune.settings": 1,
     "rune.sharding": 2,
     "rune.sparse": 28,

@@ -163,6 +163,7 @@ SHAPES = [
     case("repeat", lambda xp, x: xp.repeat(x, 2), f(2, 3)),
     case("repeat axis", lambda xp, x: xp.repeat(x, 3, axis=1), f(2, 3)),
     case("repeat each", lambda xp, x: xp.repeat(x, [2, 0, 1], axis=1), f(2, 3)),
+    case("repeat each of many", lambda xp, x: xp.repeat(x, [n % 4 for n in range(17)], axis=0), f(17, 2)),
     case("tile", lambda xp, x: xp.tile(x, 2), f(2, 3)),
     case("tile axes", lambda xp, x: xp.tile(x, (2, 1, 3)), f(2, 3)),
     *[

@@ -51,6 +51,24 @@ FILTERS = [
         for name in ("correlate1d", "convolve1d")
         for mode in _MODES
     ],
+    # Up to 16 weights are multiplied with shifted views, more of them are a convolution.
+    *[
+        _case(
+            f"ndimage.{name} of {count} weights",
+            lambda sp, x, w, name=name: getattr(sp.ndimage, name)(x, w, 0, mode="mirror", origin=3),
+            f(5, 4),
+            f(count),
+        )
+        for name in ("correlate1d", "convolve1d")
+        for count in (16, 17)
+    ],
+    _case("ndimage.correlate of 5 x 7 weights", lambda sp, x, w: sp.ndimage.correlate(x, w), f(6, 7), f(5, 7)),
+    _case(
+        "ndimage.convolve of volumes",
+        lambda sp, x, w: sp.ndimage.convolve(x, w, mode="nearest", origin=(1, 0, -1)),
+        f(3, 4, 5),
+        f(3, 2, 3),
+    ),
     _case(
         "ndimage.convolve of an origin", lambda sp, x, w: sp.ndimage.convolve(x, w, origin=(0, -1)), f(5, 4), f(3, 2)
     ),

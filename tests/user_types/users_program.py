@@ -243,6 +243,16 @@ assert_type(doubled(x.shape[0]), int)
 assert_type(x.shape, tuple[int, ...])
 
 
+# Lists of arrays and of numbers, where they are converted.
+assert_type(rnp.concat([x, x]), Array)
+assert_type(rnp.column_stack([x, x]), Array)
+assert_type(rnp.dstack((x, x)), Array)
+assert_type(rnp.vsplit(x, [1, 2]), list[Array])
+assert_type(rnp.repeat(x, [1, 2], axis=0), Array)
+assert_type(rnp.quantile(x, [0.1, 0.9]), Array)
+assert_type(rnp.polyval([1.0, 2.0], x), Array)
+rnp.histogramdd([x[0], x[1]], bins=[2, 3], range=[(0, 1), (0, 1)])
+
 # Functions with custom rules keep their signatures.
 @rune.custom_vjp
 def root(x: Array, shift: float = 0.0) -> Array:

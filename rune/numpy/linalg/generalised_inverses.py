@@ -152,7 +152,8 @@ def _truncated_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
     out = _truncated(a, limit)
     p, _, across, v, weights = out
     ph, cut_off = adjoint(p), matmul(a, across)
-    pull = ops.add(adjoint(da), matmul(adjoint(cut_off), matmul(da, p)))
+    # In this order no product is [M, M].
+    pull = ops.add(adjoint(da), matmul(matmul(adjoint(cut_off), da), p))
     inverse_gram = matmul(p, ph)
     turn = _turn(matmul(adjoint(cut_off), cut_off), inverse_gram, v, weights, matmul(across, matmul(pull, ph)))
     outside = matmul(inverse_gram, adjoint(ops.add(da, matmul(cut_off, turn))))

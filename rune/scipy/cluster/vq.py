@@ -11,7 +11,7 @@ from rune.errors import ShapeError
 from rune.listing import names as _names
 from rune.ops import conventions as c
 from rune.scipy.special.arguments import reals, rounded, widened
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 __all__ = ["vq", "whiten"]
 
@@ -43,7 +43,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     return nearest.astype(rnp.int32), rounded(rnp.sqrt(least), dtype)
 
 
-def whiten(obs: ArrayLike, check_finite: bool = True) -> Array:
+def whiten(obs: Nested, check_finite: bool = True) -> Array:
     """Observations [M, N] over the standard deviation of each column; constant columns are
     unchanged.
 

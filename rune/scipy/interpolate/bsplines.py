@@ -12,11 +12,11 @@ from rune import tree
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy import linalg
 from rune.records import dataclass
+from rune.scipy import linalg
 from rune.scipy.interpolate.piecewise import points_at, rising_samples, unchecked
 from rune.scipy.special.arguments import concrete, reals
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 def _basis(t: Array, k: int, points: Array, count: Size) -> tuple[Array, list[Array]]:
@@ -119,13 +119,13 @@ tree.register_node(
 )
 
 
-def make_interp_spline(x: ArrayLike, y: ArrayLike, k: int = 3, t: ArrayLike | None = None, axis: int = 0) -> BSpline:
+def make_interp_spline(x: ArrayLike, y: Nested, k: int = 3, t: ArrayLike | None = None, axis: int = 0) -> BSpline:
     """The B-spline of degree k through y at x.
 
     Shapes: x [N], N > k, rising; y with N along the axis, where the axes of the points go in
             results.
     t:      knots [N + k + 1]; by default those of "not a knot".
-    Cost:   one dense system [N, N]. Differentiable in x and y.
+    Cost:   one system of 2 k + 1 diagonals. Differentiable in x and y.
     Errors: ShapeError if x, y and t do not match; ArgumentError for known x that do not rise.
     Source: de Boor 2001, A Practical Guide to Splines, chapter XIII.
 
@@ -140,11 +140,22 @@ def make_interp_spline(x: ArrayLike, y: ArrayLike, k: int = 3, t: ArrayLike | No
     if knots.shape != (n + k + 1,):
         raise ShapeError(f"make_interp_spline: cannot use {knots.shape[0]} knots for {n} points of degree {k}")
     interval, values = _basis(knots, k, x, n)
-    column = rnp.arange(n)
-    matrix = sum(rnp.where(column == (interval - k + j)[:, None], v[:, None], 0.0) for j, v in enumerate(values))
-    flat = rnp.reshape(y, (n, -1))
-    coefficients = rnp.reshape(linalg.solve(matrix, flat), y.shape)
-    return unchecked(BSpline, (knots, coefficients, k, True, axis % y.ndim))
+    bands = _bands(interval - k - rnp.arange(n), rnp.stack(values), k)
+    coefficients = linalg.solve_banded((k, k), bands, rnp.reshape(y, (n, -1)))
+    return unchecked(BSpline, (knots, rnp.reshape(coefficients, y.shape), k, True, axis % y.ndim))
+
+
+def _bands(first: Array, values: Array, k: int) -> Array:
+    """The diagonals [2 k + 1, N] of a matrix, of which row i is values[:, i] from i + first[i] on.
+
+    Values outside the band would mean that a point lies outside the support of its function, and
+    that the matrix is singular: they are NaN.
+    """
+    row = rnp.arange(values.shape[1])
+    fits = (first >= -k) & (first <= 0)
+    offset = rnp.arange(k + 1)[:, None] + rnp.where(fits, first, 0)
+    bands = rnp.zeros((2 * k + 1, values.shape[1]), values.dtype)
+    return bands.at[k - offset, row + offset].set(rnp.where(fits, values, rnp.nan), mode="drop")
 
 
 def _knots(x: Array, k: int) -> Array:

@@ -7,22 +7,20 @@ ones that do not are refused; with traced ones that do not, results are meaningl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
-from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy import linalg
 from rune.ops.family import wide
 from rune.records import dataclass
+from rune.scipy import linalg
 from rune.scipy.special.arguments import concrete, reals
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 Curve = TypeVar("Curve")
 
@@ -157,7 +155,7 @@ def points_at(values: Array, rank: int, axis: int) -> Array:
     return rnp.moveaxis(values, tuple(range(rank)), tuple(range(axis, axis + rank)))
 
 
-def samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tuple[Array, Array]:
+def samples(name: str, x: ArrayLike, y: Nested, axis: int, least: int) -> tuple[Array, Array]:
     """Points [N] and values [N, *S]. Errors: ShapeError if they do not match, or are too few."""
     (x,) = reals(name, x)
     (y,) = reals(name, rnp.moveaxis(rnp.asarray(y), axis, 0))
@@ -169,7 +167,7 @@ def samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tup
     return rnp.astype(x, dtype), rnp.astype(y, dtype)
 
 
-def rising_samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tuple[Array, Array]:
+def rising_samples(name: str, x: ArrayLike, y: Nested, axis: int, least: int) -> tuple[Array, Array]:
     """Like `samples`, half types in f32, where slopes of close points do not overflow. Errors: also
     those of require_rising.
     """
@@ -192,9 +190,7 @@ def hermite(x: Array, y: Array, slopes: Array, extrapolate: bool | str, axis: in
     return unchecked(PPoly, (c, x, extrapolate, axis % y.ndim))
 
 
-def CubicHermiteSpline(
-    x: ArrayLike, y: ArrayLike, dydx: ArrayLike, axis: int = 0, extrapolate: bool | str = True
-) -> PPoly:
+def CubicHermiteSpline(x: ArrayLike, y: Nested, dydx: Nested, axis: int = 0, extrapolate: bool | str = True) -> PPoly:
     """The piecewise cubic with values y and slopes dydx at x.
 
     Shapes: x [N], y and dydx with N along the axis, where the axes of the points go in results.
@@ -216,7 +212,7 @@ def CubicHermiteSpline(
 
 
 def CubicSpline(
-    x: ArrayLike, y: ArrayLike, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: bool | str | None = None
+    x: ArrayLike, y: Nested, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: bool | str | None = None
 ) -> PPoly:
     """The cubic spline through y at x: two continuous derivatives.
 
@@ -224,7 +220,7 @@ def CubicSpline(
             results.
     bc_type: "not-a-knot" (the first two and last two pieces are one cubic each), "natural" (no
              curvature at the ends), "clamped" (no slope there) or "periodic" (y[0] == y[-1]).
-    Cost:   one dense system [N, N]. Differentiable in x and y.
+    Cost:   one tridiagonal system. Differentiable in x and y.
     Errors: ShapeError; ArgumentError for an unknown bc_type, for known x that do not rise, and for
             known y that are periodic and end on another value. Of traced ones nothing is known:
             falling or repeated points give what means nothing, often NaN.
@@ -243,10 +239,9 @@ def CubicSpline(
     if bc_type == "periodic":
         _require_closed(y)
     beyond = (bc_type != "periodic" or "periodic") if extrapolate is None else extrapolate
-    flat = rnp.reshape(y, (y.shape[0], -1))
-    matrix, right = _system(x, flat, bc_type)
-    slopes = rnp.reshape(linalg.solve(matrix, right), y.shape)
-    return hermite(x, y, slopes, beyond, axis)
+    h, flat = rnp.diff(x), rnp.reshape(y, (y.shape[0], -1))
+    slopes = _slopes(h, rnp.diff(flat, axis=0) / h[:, None], bc_type)
+    return hermite(x, y, rnp.reshape(slopes, y.shape), beyond, axis)
 
 
 def _require_closed(y: Array) -> None:
@@ -258,67 +253,79 @@ def _require_closed(y: Array) -> None:
     raise ArgumentError("CubicSpline: cannot use bc_type='periodic' (the first and the last value differ)")
 
 
-def _system(x: Array, y: Array, bc_type: str) -> tuple[Array, Array]:
-    """The equations of the slopes: continuous curvature inside, and the two ends."""
-    n = x.shape[0]
-    h = rnp.diff(x)
-    chords = rnp.diff(y, axis=0) / h[:, None]
+class _Equation(NamedTuple):
+    """a s + b t = right [K] for the slopes s at an end and t next to it."""
+
+    a: ArrayLike
+    b: ArrayLike
+    right: Array
+
+
+def _slopes(h: Array, chords: Array, bc_type: str) -> Array:
+    """The slopes [N, K] of continuous curvature, from gaps h [N - 1] and chords [N - 1, K].
+
+    At an inner point h' s₋ + 2 (h + h') s + h s₊ = 3 (h' c + h c'): h and c of the piece before it,
+    h' and c' of the one after it.
+    """
     if bc_type == "periodic":
-        return _periodic(h, chords, n)
-    inner = _row_matrix(n, n - 2, h)
-    right = 3.0 * (h[1:, None] * chords[:-1] + h[:-1, None] * chords[1:])
-    first, last = _ends(h, chords, n, bc_type)
-    matrix = rnp.concatenate([first[0][None], inner, last[0][None]])
-    return matrix, rnp.concatenate([first[1][None], right, last[1][None]])
+        return _closed_slopes(h, chords)
+    first, last = _ends(h, chords, bc_type)
+    before, after = h[:-1], h[1:]
+    right = 3.0 * (after[:, None] * chords[:-1] + before[:, None] * chords[1:])
+    return _solved(
+        rnp.append(after, last.b),
+        rnp.hstack([first.a, 2.0 * (before + after), last.a]),
+        rnp.append(first.b, before),
+        rnp.concatenate([first.right[None], right, last.right[None]]),
+    )
 
 
-def _row_matrix(n: Size, rows: Size, h: Array) -> Array:
-    """h[i+1] at column i, 2 (h[i] + h[i+1]) at i + 1, h[i] at i + 2, of row i."""
-    row, column = rnp.arange(rows)[:, None], rnp.arange(n)[None, :]
-    before, after = h[:rows, None], h[1 : rows + 1, None]
-    out = rnp.where(column == row, after, 0.0)
-    out = out + rnp.where(column == row + 1, 2.0 * (before + after), 0.0)
-    return out + rnp.where(column == row + 2, before, 0.0)
+def _solved(lower: Array, main: Array, upper: Array, right: Array) -> Array:
+    """The solution of a tridiagonal system: diagonals [N - 1], [N] and [N - 1], right [N, K]."""
+    bands = rnp.stack([rnp.pad(upper, (1, 0)), main, rnp.pad(lower, (0, 1))])
+    return linalg.solve_banded((1, 1), bands.astype(right.dtype), right)
 
 
-def _ends(h: Array, chords: Array, n: Size, bc_type: str) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """The first and last equation: a row of the matrix, and its right side."""
-    place = rnp.arange(n)
+def _closed_slopes(h: Array, chords: Array) -> Array:
+    """The same where the last piece is before the first one: the corners are a matrix of rank 1.
 
-    def row(*entries: tuple[int, float]) -> Any:
-        return sum(rnp.where(place == i % n, value, 0.0).astype(h.dtype) for i, value in entries)
+    Source: Press et al. 2007, Numerical Recipes, 3rd edition, §2.7.2 (Sherman and Morrison).
+    """
+    before, chords_before = rnp.roll(h, 1), rnp.roll(chords, 1, axis=0)
+    main = 2.0 * (before + h)
+    right = 3.0 * (h[:, None] * chords_before + before[:, None] * chords)
+    above, below = h[0], before[-1]  # the corners
+    ratio = -above / main[0]
+    column = rnp.zeros_like(h).at[0].add(-main[0]).at[-1].add(below)
+    inner = main.at[0].add(main[0]).at[-1].add(-below * ratio)
+    both = _solved(h[1:], inner, before[:-1], rnp.column_stack([right, column]))
+    solution, turn = both[:, :-1], both[:, -1:]
+    share = (solution[0] + ratio * solution[-1]) / (1.0 + turn[0] + ratio * turn[-1])
+    slopes = solution - turn * share
+    return rnp.concatenate([slopes, slopes[:1]])
 
+
+def _ends(h: Array, chords: Array, bc_type: str) -> tuple[_Equation, _Equation]:
+    """The first and the last equation."""
+    n = h.shape[0] + 1
     if bc_type == "clamped":
         zero = rnp.zeros_like(chords[0])
-        return (row((0, 1.0)), zero), (row((-1, 1.0)), zero)
+        return _Equation(1.0, 0.0, zero), _Equation(1.0, 0.0, zero)
     if bc_type == "natural":
-        return ((row((0, 2.0), (1, 1.0)), 3.0 * chords[0]), (row((-1, 2.0), (-2, 1.0)), 3.0 * chords[-1]))
+        return _Equation(2.0, 1.0, 3.0 * chords[0]), _Equation(2.0, 1.0, 3.0 * chords[-1])
     # By order, which is refused for a symbolic size that may be 2 or 3: `==` would be false.
     if n <= 2:
-        return (row((0, 1.0)), chords[0]), (row((1, 1.0)), chords[0])
+        return _Equation(1.0, 0.0, chords[0]), _Equation(1.0, 0.0, chords[0])
     if n <= 3:  # one parabola through three points
-        return ((row((0, 1.0), (1, 1.0)), 2.0 * chords[0]), (row((1, 1.0), (2, 1.0)), 2.0 * chords[1]))
-    return _not_a_knot(h, chords, row, 0, 1), _not_a_knot(h, chords, row, -1, -2)
+        return _Equation(1.0, 1.0, 2.0 * chords[0]), _Equation(1.0, 1.0, 2.0 * chords[1])
+    return _not_a_knot(h, chords, 0, 1), _not_a_knot(h, chords, -1, -2)
 
 
-def _not_a_knot(h: Array, chords: Array, row: Callable[..., Array], i: int, j: int) -> tuple[Array, Array]:
-    """One cubic over the two pieces next to an end; i and j number these pieces, and points."""
+def _not_a_knot(h: Array, chords: Array, i: int, j: int) -> _Equation:
+    """One cubic over the two pieces next to an end; i and j number these pieces."""
     both = h[i] + h[j]
     above = (h[i] + 2.0 * both) * h[j] * chords[i] + h[i] * h[i] * chords[j]
-    return row((i, h[j]), (j, both)), above / both
-
-
-def _periodic(h: Array, chords: Array, n: Size) -> tuple[Array, Array]:
-    """Slopes and curvatures equal at both ends."""
-    column = rnp.arange(n)
-    inner = _row_matrix(n, n - 2, h)
-    right = 3.0 * (h[1:, None] * chords[:-1] + h[:-1, None] * chords[1:])
-    at = lambda i: (column == i).astype(h.dtype)  # noqa: E731
-    around = h[-1] * (2.0 * at(0) + at(1)) + h[0] * (2.0 * at(n - 1) + at(n - 2))
-    closing = 3.0 * (h[-1] * chords[0] + h[0] * chords[-1])
-    zero = rnp.zeros_like(chords[0])
-    matrix = rnp.concatenate([around[None], inner, (at(0) - at(n - 1))[None]])
-    return matrix, rnp.concatenate([closing[None], right, zero[None]])
+    return _Equation(h[j], both, above / both)
 
 
 # --- local slopes -----------------------------------------------------------------------------
@@ -332,7 +339,7 @@ def _end_slope(h0: Array, h1: Array, d0: Array, d1: Array) -> Array:
     return rnp.where(turns, 0.0, rnp.where(steep, 3.0 * d0, slope))
 
 
-def PchipInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
+def PchipInterpolator(x: ArrayLike, y: Nested, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x that is monotone where y is.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the axes of the points go in
@@ -359,7 +366,7 @@ def PchipInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: bo
     return hermite(x, y, slopes, extrapolate is not False, axis)
 
 
-def Akima1DInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
+def Akima1DInterpolator(x: ArrayLike, y: Nested, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x with Akima's slopes, which outliers disturb little.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the axes of the points go in

@@ -17,14 +17,14 @@ from rune.records import dataclass
 from rune.scipy.interpolate.bsplines import make_interp_spline
 from rune.scipy.interpolate.piecewise import points_at, require_rising, samples
 from rune.scipy.special.arguments import concrete, reals
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 _DEGREES = {"slinear": 1, "quadratic": 2, "cubic": 3}
 
 
 def interp1d(
     x: ArrayLike,
-    y: ArrayLike,
+    y: Nested,
     kind: str = "linear",
     axis: int = -1,
     *,
@@ -68,7 +68,7 @@ def interp1d(
     return interpolant
 
 
-def _sorted(x: ArrayLike, y: ArrayLike, axis: int, is_sorted: bool) -> tuple[Array, Array]:
+def _sorted(x: ArrayLike, y: Nested, axis: int, is_sorted: bool) -> tuple[Array, Array]:
     """Points [N] that do not fall, and values [N, *S]."""
     x, y = samples("interp1d", x, y, axis, 1)
     if is_sorted:
@@ -237,7 +237,7 @@ class BarycentricInterpolator:
         return rnp.tensordot(shares, self.yi, axes=1)
 
 
-def barycentric_interpolate(xi: ArrayLike, yi: ArrayLike, x: ArrayLike) -> Array:
+def barycentric_interpolate(xi: ArrayLike, yi: Nested, x: ArrayLike) -> Array:
     """The polynomial through yi at xi, at x.
 
     Shapes: xi [N], yi [N, *V], x [*S] -> [*S, *V].

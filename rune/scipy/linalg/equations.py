@@ -16,7 +16,7 @@ from rune.ops.linalg.schur import solve_sylvester as solve_by_forms
 from rune.ops.matrix_helpers import adjoint, eye, matmul, number
 from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.scipy.sequences import from_sequences
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 def _solved(a: Array, b: Array, c: Array) -> Array:
@@ -27,7 +27,7 @@ def _solved(a: Array, b: Array, c: Array) -> Array:
     return solve_by_forms(*spread)
 
 
-def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
+def solve_sylvester(A: Nested, B: Nested, C: Nested, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """X with A X + X B = C.
 
     method:  accepted as in JAX, "schur" or "eigen"; tol likewise. The Schur form serves both.

@@ -25,7 +25,7 @@ from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import eye, matmul, nan_like, number, upper_triangle, zeros
 from rune.scipy.sequences import from_sequences
 from rune.transforms.derivatives.jvp import jvp_flat
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 # The degree, and the norm up to which it serves (Higham 2005, table 2.3).
 DEGREES = {dtypes.f32: (7, 3.925724783138660), dtypes.f64: (13, 5.371920351148152)}
@@ -117,14 +117,14 @@ def _combined(powers: list[Array], weights: list[float]) -> Array:
 
 @overload
 def expm_frechet(
-    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[True] = True
+    A: Nested, E: Nested, *, method: str | None = None, compute_expm: Literal[True] = True
 ) -> tuple[Array, Array]: ...
 @overload
-def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: Literal[False]) -> Array: ...
+def expm_frechet(A: Nested, E: Nested, *, method: str | None = None, compute_expm: Literal[False]) -> Array: ...
 @overload
-def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool) -> Any: ...
+def expm_frechet(A: Nested, E: Nested, *, method: str | None = None, compute_expm: bool) -> Any: ...
 def expm_frechet(
-    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+    A: Nested, E: Nested, *, method: str | None = None, compute_expm: bool = True
 ) -> Array | tuple[Array, Array]:
     """exp(A), and its derivative at A in the direction E; the latter alone without compute_expm.
 

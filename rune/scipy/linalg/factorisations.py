@@ -29,12 +29,12 @@ from rune.ops.matrix_helpers import (
 )
 from rune.ops.movement import part
 from rune.scipy.sequences import from_sequences
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 # --- Cholesky ---------------------------------------------------------------------------------
 
 
-def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def cholesky(a: Nested, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The upper triangular U with Uᴴ U = a, or with `lower` the L with L Lᴴ = a.
 
     Only the triangle of that name is read. NaN where `a` is not positive definite.
@@ -58,7 +58,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
 
 
 def cho_factor(
-    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: Nested, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
     """The factor that `cholesky` gives, and which one it is, for `cho_solve`.
 
@@ -81,7 +81,7 @@ def cho_factor(
 
 
 def lu(
-    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
+    a: Nested, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
 ) -> tuple[Array, ...]:
     """P, L, U with a = P L U, L unit lower and U upper triangular.
 
@@ -118,7 +118,7 @@ def _inverse(order: Array) -> Array:
     return ops.cast(rnp.argsort(order, axis=-1), dtypes.i32)
 
 
-def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
+def lu_factor(a: Nested, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """L and U in one array, and the pivots, for `lu_solve`.
 
     Shapes: [*B, M, N] -> [*B, M, N], i32[*B, min(M, N)].
@@ -140,7 +140,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 
 def lu_solve(
     lu_and_piv: tuple[ArrayLike, ArrayLike],
-    b: ArrayLike,
+    b: Nested,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
@@ -186,7 +186,7 @@ def lu_solve(
 
 
 def qr(
-    a: ArrayLike,
+    a: Nested,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
@@ -228,7 +228,7 @@ def qr(
 
 
 def qr_multiply(
-    a: ArrayLike,
+    a: Nested,
     c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,

@@ -23,7 +23,7 @@ from rune.ops.matrix_helpers import columns as column_numbers
 from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.matrix_helpers import upper_triangle
 from rune.scipy.sequences import from_sequences
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
@@ -53,7 +53,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     return narrow(tuple(ops.linalg.schur(x, vectors=True)))
 
 
-def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
+def rsf2csf(T: Nested, Z: Nested, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form from the real one.
 
     Shapes: [*B, N, N] both -> [*B, N, N] both, complex.
@@ -118,7 +118,7 @@ def hessenberg(
     return narrow((h, rnp.where(corner, one, rnp.pad(q, [*pad, (1, 0), (1, 0)]))))
 
 
-def cdf2rdf(w: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+def cdf2rdf(w: Nested, v: Nested) -> tuple[Array, Array]:
     """Real blocks and vectors from complex eigenvalues in conjugate pairs: v diag(w) = vr wr.
 
     A pair a ± b i that stands together becomes the block [[a, b], [-b, a]], and its vectors

@@ -41,7 +41,7 @@ from rune.scipy.linalg.exponentials import _expm
 from rune.scipy.sequences import from_sequences
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.jvp import jvp_flat
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 def _prepared(name: str, A: ArrayLike) -> tuple[Any, Any]:
@@ -220,7 +220,7 @@ def signm(A: ArrayLike) -> Array:
 # --- functions of numbers ---------------------------------------------------------------------
 
 
-def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: Nested, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """A function of numbers, applied to square matrices through their eigenvalues.
 
     func:  maps an array of complex numbers elementwise; analytic at the eigenvalues.

@@ -8,7 +8,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ShapeError
 from rune.numpy.linalg import norm as _norm
 from rune.numpy.linalg.norms import Axes
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 def norm(
@@ -32,14 +32,14 @@ def norm(
     return _norm(a, ord, axis, keepdims)
 
 
-def _matrix(name: str, a: ArrayLike) -> Array:
+def _matrix(name: str, a: Nested) -> Array:
     x = rnp.asarray(a)
     if type_of(x).ndim != 2:
         raise ShapeError(f"{name}: cannot take {type_of(x)} (one matrix required)")
     return x
 
 
-def bandwidth(a: ArrayLike) -> tuple[Array, Array]:
+def bandwidth(a: Nested) -> tuple[Array, Array]:
     """How many diagonals below and above the main one are needed to hold all nonzero elements.
 
     Shapes: [M, N] -> [], []; i32.
@@ -58,7 +58,7 @@ def bandwidth(a: ArrayLike) -> tuple[Array, Array]:
     return rnp.max(reach, initial=0), rnp.max(above, initial=0)
 
 
-def issymmetric(a: ArrayLike, atol: float | None = None, rtol: float | None = None) -> Array:
+def issymmetric(a: Nested, atol: float | None = None, rtol: float | None = None) -> Array:
     """Whether a matrix equals its transpose, exactly or within tolerances.
 
     Shapes: [N, N] -> []; false for matrices that are not square.
@@ -74,7 +74,7 @@ def issymmetric(a: ArrayLike, atol: float | None = None, rtol: float | None = No
     return _equals(x, x.T, atol, rtol)
 
 
-def ishermitian(a: ArrayLike, atol: float | None = None, rtol: float | None = None) -> Array:
+def ishermitian(a: Nested, atol: float | None = None, rtol: float | None = None) -> Array:
     """Whether a matrix equals its conjugate transpose, exactly or within tolerances.
 
     Shapes: [N, N] -> []; false for matrices that are not square.

@@ -20,15 +20,15 @@ from rune.numpy.linalg.generalised_inverses import Fit
 from rune.ops.matrix_helpers import adjoint, diagonal, lower_triangle, swapped, upper_triangle
 from rune.scipy.linalg.factorisations import cho_factor
 from rune.scipy.sequences import from_sequences
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 GENERAL = ("gen", "general", "sym", "symmetric", "her", "hermitian", "tridiagonal", "banded")
 TRIANGLES = {"upper triangular": False, "lower triangular": True}
 
 
 def solve_triangular(
-    a: ArrayLike,
-    b: ArrayLike,
+    a: Nested,
+    b: Nested,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
@@ -83,7 +83,7 @@ def _columns(name: str, a: Array, b: Array) -> tuple[Array, bool]:
 
 
 def cho_solve(
-    c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+    c_and_lower: tuple[ArrayLike, bool], b: Nested, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
     """x with a x = b from `cho_factor`'s answer.
 
@@ -107,7 +107,7 @@ def cho_solve(
 
 
 def solve(
-    a: ArrayLike,
+    a: Nested,
     b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
@@ -135,7 +135,8 @@ def solve(
     if assume_a in TRIANGLES:
         is_lower = TRIANGLES[assume_a]
         return solve_triangular(a, b, int(transposed), is_lower)
-    x = rnp.matrix_transpose(a) if transposed else rnp.asarray(a)
+    x = rnp.asarray(a)
+    x = rnp.matrix_transpose(x) if transposed else x
     if assume_a in ("pos", "positive definite"):
         return cho_solve(cho_factor(x, lower != transposed), b)
     if assume_a == "diagonal":

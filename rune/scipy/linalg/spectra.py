@@ -23,7 +23,7 @@ from rune.ops.matrix_helpers import adjoint, hermitian, matmul
 from rune.ops.movement import part
 from rune.ops.promote import broadcast_shape
 from rune.scipy.sequences import from_sequences
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 Selection = tuple[float, float] | None
 
@@ -48,16 +48,16 @@ class _KwTwo(TypedDict, total=False):
 
 @overload
 def svd(
-    a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True, **kw: Unpack[_Kw]
+    a: Nested, full_matrices: bool = True, compute_uv: Literal[True] = True, **kw: Unpack[_Kw]
 ) -> tuple[Array, Array, Array]: ...
 @overload
-def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], **kw: Unpack[_Kw]) -> Array: ...
+def svd(a: Nested, full_matrices: bool = True, *, compute_uv: Literal[False], **kw: Unpack[_Kw]) -> Array: ...
 @overload
-def svd(a: ArrayLike, full_matrices: bool, compute_uv: Literal[False], **kw: Unpack[_Kw]) -> Array: ...
+def svd(a: Nested, full_matrices: bool, compute_uv: Literal[False], **kw: Unpack[_Kw]) -> Array: ...
 @overload
-def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, **kw: Unpack[_Kw]) -> Any: ...
+def svd(a: Nested, full_matrices: bool = True, compute_uv: bool = True, **kw: Unpack[_Kw]) -> Any: ...
 def svd(
-    a: ArrayLike,
+    a: Nested,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -97,7 +97,7 @@ def svdvals(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) 
     return _svd(a, compute_uv=False)
 
 
-def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
+def diagsvd(s: Nested, M: int, N: int) -> Array:
     """The M × N matrix with the singular values s on its diagonal.
 
     Shapes: [*B, min(M, N)] -> [*B, M, N].
@@ -125,27 +125,21 @@ def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
 
 @overload
 def eigh(
-    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, *, eigvals_only: Literal[True], **kw: Unpack[_KwTwo]
+    a: Nested, b: Nested | None = None, lower: bool = True, *, eigvals_only: Literal[True], **kw: Unpack[_KwTwo]
 ) -> Array: ...
 @overload
-def eigh(
-    a: ArrayLike, b: ArrayLike | None, lower: bool, eigvals_only: Literal[True], **kw: Unpack[_KwTwo]
-) -> Array: ...
+def eigh(a: Nested, b: Nested | None, lower: bool, eigvals_only: Literal[True], **kw: Unpack[_KwTwo]) -> Array: ...
 @overload
 def eigh(
-    a: ArrayLike,
-    b: ArrayLike | None = None,
-    lower: bool = True,
-    eigvals_only: Literal[False] = False,
-    **kw: Unpack[_KwTwo],
+    a: Nested, b: Nested | None = None, lower: bool = True, eigvals_only: Literal[False] = False, **kw: Unpack[_KwTwo]
 ) -> tuple[Array, Array]: ...
 @overload
 def eigh(
-    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False, **kw: Unpack[_KwTwo]
+    a: Nested, b: Nested | None = None, lower: bool = True, eigvals_only: bool = False, **kw: Unpack[_KwTwo]
 ) -> Any: ...
 def eigh(
-    a: ArrayLike,
-    b: ArrayLike | None = None,
+    a: Nested,
+    b: Nested | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -216,8 +210,8 @@ def _under_adjoint(factor: Array, x: Array) -> Array:
 
 
 def eigvalsh(
-    a: ArrayLike,
-    b: ArrayLike | None = None,
+    a: Nested,
+    b: Nested | None = None,
     *,
     lower: bool = True,
     type: int = 1,
@@ -268,8 +262,8 @@ def number_zero(like: Array) -> np.ndarray:
 
 @overload
 def eigh_tridiagonal(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: Nested,
+    e: Nested,
     eigvals_only: Literal[False] = False,
     select: str = "a",
     select_range: Selection = None,
@@ -279,8 +273,8 @@ def eigh_tridiagonal(
 ) -> tuple[Array, Array]: ...
 @overload
 def eigh_tridiagonal(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: Nested,
+    e: Nested,
     *,
     eigvals_only: Literal[True],
     select: str = "a",
@@ -291,8 +285,8 @@ def eigh_tridiagonal(
 ) -> Array: ...
 @overload
 def eigh_tridiagonal(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: Nested,
+    e: Nested,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: Selection = None,
@@ -301,8 +295,8 @@ def eigh_tridiagonal(
     lapack_driver: str = "auto",
 ) -> Any: ...
 def eigh_tridiagonal(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: Nested,
+    e: Nested,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: Selection = None,
@@ -349,8 +343,8 @@ def _selected(name: str, w: Array, v: Array, values_only: bool, select: str, amo
 
 
 def eigvalsh_tridiagonal(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: Nested,
+    e: Nested,
     select: str = "a",
     select_range: Selection = None,
     check_finite: bool = True,

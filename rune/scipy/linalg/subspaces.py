@@ -25,7 +25,7 @@ from rune.ops.matrix_helpers import adjoint, as_dtype_of, from_diagonal, matmul,
 from rune.ops.movement import part
 from rune.scipy.sequences import from_sequences
 from rune.transforms.custom.jvp import custom_jvp
-from rune.typing import ArrayLike, Shape
+from rune.typing import ArrayLike, Nested, Shape
 
 # --- polar decomposition ----------------------------------------------------------------------
 
@@ -60,12 +60,7 @@ _polar.defjvp(_polar_jvp)
 
 
 def polar(
-    a: ArrayLike,
-    side: str = "right",
-    *,
-    method: str = "svd",
-    eps: float | None = None,
-    max_iterations: int | None = None,
+    a: Nested, side: str = "right", *, method: str = "svd", eps: float | None = None, max_iterations: int | None = None
 ) -> tuple[Array, Array]:
     """U with orthonormal columns (or rows) and P positive: a = U P, or a = P U if side is "left".
 

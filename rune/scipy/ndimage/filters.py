@@ -1,6 +1,7 @@
-"""Linear and extremal filters, as sums and extrema of shifted copies of a padded array.
+"""Linear and extremal filters of a padded array.
 
-A filter of k weights reads k shifted views, which become index expressions of one kernel; separable
+A filter of few weights is a sum of shifted views, which become index expressions of one kernel; one
+of many weights is a convolution, so that the program does not grow with the window. Separable
 filters go axis by axis. Weights may be traced; sizes may not.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,22 +17,24 @@ import rune.numpy as rnp
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import DtypeError, ShapeError
-from rune.ops.conventions import distinct, normalised_axes, normalised_axis
+from rune.numpy.overlaps import convolved
+from rune.ops.conventions import distinct, normalised_axes, normalised_axis, same_dtype
 from rune.scipy.ndimage.borders import padded, per_axis, reach
 from rune.scipy.special.arguments import reals, rounded, widened
-from rune.typing import ArrayLike, Axis, DTypeLike
+from rune.typing import ArrayLike, Axis, DTypeLike, Nested
 
 Counts = int | Sequence[int]  # for all axes, or for each
 Combine = Callable[[Array, Array], Array]
+SHIFTS = 16  # the most weights that are multiplied with shifted views
 
 
-def image(name: str, x: ArrayLike) -> Array:
+def image(name: str, x: Nested) -> Array:
     """A floating or complex array; integers become f32, whereas SciPy keeps them."""
     x = rnp.asarray(x)
     return x if rnp.issubdtype(x.dtype, rnp.complexfloating) else reals(name, x)[0]
 
 
-def _images(name: str, *xs: ArrayLike) -> tuple[list[Array], DTypeLike]:
+def _images(name: str, *xs: Nested) -> tuple[list[Array], DTypeLike]:
     """Images to compute with, half types in f32, and the dtype of their products."""
     images = [image(name, x) for x in xs]
     return [widened(x)[0] for x in images], rnp.result_type(*images)
@@ -43,7 +45,7 @@ def _slices(x: Array, axis: int, start: int, size: Size) -> Array:
 
 
 def correlate1d(
-    input: ArrayLike, weights: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+    input: Nested, weights: Nested, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
 ) -> Array:
     """Σ weights[k] input[i + k - K // 2 + origin] along an axis; complex weights are conjugated.
 
@@ -65,14 +67,22 @@ def correlate1d(
     count = weights.shape[0]
     around = reach("correlate1d", count, origin)
     wide = padded("correlate1d", x, [around if i == axis else (0, 0) for i in range(x.ndim)], mode, cval)
-    size = x.shape[axis]
-    weights = rnp.conj(weights)
-    terms: list[Array] = [weights[k] * _slices(wide, axis, k, size) for k in range(count)]
-    return rounded(sum(terms[1:], terms[0]), dtype)
+    along_axis = rnp.expand_dims(weights, [i for i in range(x.ndim) if i != axis])
+    return rounded(_sums_of_windows(wide, rnp.conj(along_axis)), dtype)
+
+
+def _sums_of_windows(x: Array, weights: Array) -> Array:
+    """Σ weights[k] x[i + k] over each window: x [*N], weights [*K] -> [*(N - K + 1)]."""
+    if weights.size > SHIFTS:
+        return convolved(*same_dtype("correlate", x, weights))
+    shape = [n - k + 1 for n, k in zip(x.shape, weights.shape, strict=True)]
+    places = itertools.product(*map(range, weights.shape))
+    terms = [weights[p] * x[tuple(slice(i, i + n) for i, n in zip(p, shape))] for p in places]
+    return sum(terms[1:], terms[0])
 
 
 def convolve1d(
-    input: ArrayLike, weights: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+    input: Nested, weights: Nested, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
 ) -> Array:
     """correlate1d with the weights reversed, none of them conjugated.
 
@@ -92,8 +102,8 @@ def convolve1d(
 
 
 def correlate(
-    input: ArrayLike,
-    weights: ArrayLike,
+    input: Nested,
+    weights: Nested,
     output: None = None,
     mode: str = "reflect",
     cval: ArrayLike = 0.0,
@@ -116,18 +126,12 @@ def correlate(
     origins = per_axis("correlate", "origin", origin, range(x.ndim))
     widths = [reach("correlate", k, o) for k, o in zip(weights.shape, origins)]
     wide = padded("correlate", x, widths, mode, cval)
-    weights = rnp.conj(weights)
-    total: Any = None
-    for place in itertools.product(*(range(k) for k in weights.shape)):
-        part = wide[tuple(slice(p, p + n) for p, n in zip(place, x.shape))]
-        term = weights[place] * part
-        total = term if total is None else total + term
-    return rounded(total, dtype)
+    return rounded(_sums_of_windows(wide, rnp.conj(weights)), dtype)
 
 
 def convolve(
-    input: ArrayLike,
-    weights: ArrayLike,
+    input: Nested,
+    weights: Nested,
     output: None = None,
     mode: str = "reflect",
     cval: ArrayLike = 0.0,
@@ -160,7 +164,7 @@ def total(name: str, x: Array, one: Callable[[Array, int], Array]) -> Array:
     return sum(parts[1:], parts[0])
 
 
-def laplace(input: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
+def laplace(input: Nested, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """The sum of second differences along all axes.
 
     Shapes: any, unchanged. Types: bools and integers become floats.
@@ -180,7 +184,7 @@ def laplace(input: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> A
 # --- differences ------------------------------------------------------------------------------
 
 
-def _edges(name: str, x: ArrayLike, axis: int, smoothing: Sequence[float], mode: str, cval: ArrayLike) -> Array:
+def _edges(name: str, x: Nested, axis: int, smoothing: Sequence[float], mode: str, cval: ArrayLike) -> Array:
     """Differences along one axis, weighted sums along the others."""
     x = image(name, x)
     axis = normalised_axis(name, axis, x.type)
@@ -190,7 +194,7 @@ def _edges(name: str, x: ArrayLike, axis: int, smoothing: Sequence[float], mode:
     return out
 
 
-def sobel(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
+def sobel(input: Nested, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """Sobel's differences along an axis, smoothed by (1, 2, 1) along the others.
 
     Shapes: any, unchanged. Types: bools and integers become floats.
@@ -205,7 +209,7 @@ def sobel(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLi
     return _edges("sobel", input, axis, (1.0, 2.0, 1.0), mode, cval)
 
 
-def prewitt(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
+def prewitt(input: Nested, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """Prewitt's differences along an axis, smoothed by (1, 1, 1) along the others.
 
     Shapes: any, unchanged. Types: bools and integers become floats.
@@ -224,7 +228,7 @@ def prewitt(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: Array
 
 
 def uniform_filter1d(
-    input: ArrayLike, size: int, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+    input: Nested, size: int, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
 ) -> Array:
     """The mean of `size` elements around each along an axis.
 
@@ -244,7 +248,7 @@ def uniform_filter1d(
 
 
 def uniform_filter(
-    input: ArrayLike,
+    input: Nested,
     size: Counts = 3,
     mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
@@ -295,7 +299,7 @@ def _extreme1d(
 def _extreme(
     name: str,
     combine: Combine,
-    input: ArrayLike,
+    input: Nested,
     size: Counts,
     mode: str | Sequence[str],
     cval: ArrayLike,
@@ -311,7 +315,7 @@ def _extreme(
 
 
 def maximum_filter(
-    input: ArrayLike,
+    input: Nested,
     size: Counts = 3,
     mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
@@ -334,7 +338,7 @@ def maximum_filter(
 
 
 def minimum_filter(
-    input: ArrayLike,
+    input: Nested,
     size: Counts = 3,
     mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
@@ -357,7 +361,7 @@ def minimum_filter(
 
 
 def median_filter(
-    input: ArrayLike, size: Counts = 3, mode: str = "reflect", cval: ArrayLike = 0.0, origin: Counts = 0
+    input: Nested, size: Counts = 3, mode: str = "reflect", cval: ArrayLike = 0.0, origin: Counts = 0
 ) -> Array:
     """The median of a box of elements around each; for an even number, the upper of the middle two.
 

@@ -13,7 +13,7 @@ from rune.ops.conventions import distinct, normalised_axes
 from rune.scipy.ndimage.borders import number, per_axis
 from rune.scipy.ndimage.filters import correlate1d, image, total
 from rune.scipy.special.arguments import rounded, widened
-from rune.typing import ArrayLike, Axis
+from rune.typing import ArrayLike, Axis, Nested
 
 
 def _weights(sigma: float, order: int, truncate: float, radius: int | None) -> np.ndarray:
@@ -34,7 +34,7 @@ def _weights(sigma: float, order: int, truncate: float, radius: int | None) -> n
 
 
 def gaussian_filter1d(
-    input: ArrayLike,
+    input: Nested,
     sigma: float,
     axis: int = -1,
     order: int = 0,
@@ -70,7 +70,7 @@ def gaussian_filter1d(
 
 
 def gaussian_filter(
-    input: ArrayLike,
+    input: Nested,
     sigma: ArrayLike | Sequence[float],
     order: int | Sequence[int] = 0,
     mode: str | Sequence[str] = "reflect",
@@ -111,7 +111,7 @@ def _deviation(name: str, sigma: float | str) -> float:
     return deviation
 
 
-def gaussian_laplace(input: ArrayLike, sigma: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
+def gaussian_laplace(input: Nested, sigma: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """The sum over axes of the second derivative of gaussian_filter.
 
     Shapes: as input. Types: as input, complex included; bools and integers become f32.
@@ -132,9 +132,7 @@ def _twice(x: Array, axis: int, order: int) -> list[int]:
     return [order if i == axis else 0 for i in range(x.ndim)]
 
 
-def gaussian_gradient_magnitude(
-    input: ArrayLike, sigma: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0
-) -> Array:
+def gaussian_gradient_magnitude(input: Nested, sigma: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """The length of the gradient of gaussian_filter; its derivative is NaN where that is 0.
 
     Shapes: as input. Types: as input, complex included; bools and integers become f32.

@@ -22,11 +22,11 @@ from rune.ops.family import wide
 from rune.scipy.ndimage.borders import inside, number, per_axis, require_mode
 from rune.scipy.sequences import from_sequences
 from rune.scipy.special.arguments import reals
-from rune.typing import ArrayLike, DTypeLike, Shape
+from rune.typing import ArrayLike, DTypeLike, Nested, Shape
 
 
 def map_coordinates(
-    input: ArrayLike,
+    input: Nested,
     coordinates: Array | Sequence[ArrayLike],
     order: int = 1,
     mode: str = "constant",
@@ -119,8 +119,8 @@ def _kind(x: Array) -> DTypeLike:
 
 
 def affine_transform(
-    input: ArrayLike,
-    matrix: ArrayLike,
+    input: Nested,
+    matrix: Nested,
     offset: ArrayLike | Sequence[float] = 0.0,
     output_shape: Shape | None = None,
     order: int = 1,
@@ -158,7 +158,7 @@ def affine_transform(
 
 
 def shift(
-    input: ArrayLike, shift: ArrayLike | Sequence[float], order: int = 1, mode: str = "constant", cval: ArrayLike = 0.0
+    input: Nested, shift: ArrayLike | Sequence[float], order: int = 1, mode: str = "constant", cval: ArrayLike = 0.0
 ) -> Array:
     """`input` shifted by a number of elements, whole or not, along each axis.
 
@@ -179,7 +179,7 @@ def shift(
 
 
 def zoom(
-    input: ArrayLike,
+    input: Nested,
     zoom: float | Sequence[float],
     order: int = 1,
     mode: str = "constant",
@@ -216,7 +216,7 @@ def zoom(
 
 
 def rotate(
-    input: ArrayLike,
+    input: Nested,
     angle: float,
     axes: tuple[int, int] = (1, 0),
     reshape: bool = True,

@@ -23,10 +23,10 @@ from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import wide
 from rune.scipy.sequences import from_sequences
 from rune.scipy.signal.window_shapes import Window, chosen_window
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
-def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0) -> Array:
+def detrend(data: Nested, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0) -> Array:
     """The signal without its mean ("constant"), or its best straight line ("linear").
 
     bp:     positions at which another line begins.

@@ -11,7 +11,7 @@ from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.listing import names as _names
 from rune.scipy.special.arguments import reals, rounded, widened
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 __all__ = ["cdist", "pdist", "squareform"]
 
@@ -67,7 +67,7 @@ def _distances(name: str, x: Array, y: Array, metric: str, p: float) -> Array:
     return rounded(_metric(name, metric, p)(first, second), dtype)
 
 
-def cdist(XA: ArrayLike, XB: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
+def cdist(XA: Nested, XB: Nested, metric: str = "euclidean", *, p: float = 2.0) -> Array:
     """The distance of every row of XA from every row of XB.
 
     Shapes: [M, N], [K, N] -> [M, K].   p: the exponent of the metric "minkowski".
@@ -105,7 +105,7 @@ def pdist(X: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
     return _distances("pdist", x[first.astype(np.int32)], x[second.astype(np.int32)], metric, p)
 
 
-def squareform(X: ArrayLike) -> Array:
+def squareform(X: Nested) -> Array:
     """The symmetric matrix of the distances that pdist returns, or those distances from the matrix.
 
     Shapes: X [N (N - 1) / 2] -> [N, N]; X [N, N] -> [N (N - 1) / 2]. Types: as X.

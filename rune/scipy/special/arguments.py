@@ -19,11 +19,11 @@ from rune.core.interpreter import is_evaluating
 from rune.errors import ArgumentError, DtypeError, TracerArrayConversionError
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import promoted
-from rune.scipy.sequences import Nested, from_sequences
+from rune.scipy.sequences import from_sequences
 from rune.transforms.compile.jit import jit
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.eval_shape import eval_shape
-from rune.typing import ArrayLike, DTypeLike
+from rune.typing import ArrayLike, DTypeLike, Nested
 
 Function = TypeVar("Function", bound=Callable[..., Array])
 P = ParamSpec("P")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import numbers
 from functools import partial
-from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
@@ -241,12 +240,12 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 
     >>> from rune.scipy.special import multigammaln
     >>> multigammaln(2.0, 1)
-    Array(0., f32*[], cpu:0)
+    Array(0., f32[], cpu:0)
     """
     is_number = isinstance(d, numbers.Real) or getattr(d, "ndim", 1) == 0
     if not is_number or d < 1 or d != int(d):
         raise ArgumentError(f"multigammaln: cannot use dimension {d!r} (a whole number of at least 1 required)")
     d = static_count("multigammaln", "a dimension", int(d))
     x, dtype = widened(reals("multigammaln", a)[0])
-    total: Any = sum(log_gamma(x - 0.5 * i) for i in range(d))
-    return rounded(total + d * (d - 1) / 4 * math.log(math.pi), dtype)
+    terms = log_gamma(x[..., None] - rnp.arange(d, dtype=x.dtype) / 2)
+    return rounded(terms.sum(-1) + d * (d - 1) / 4 * math.log(math.pi), dtype)

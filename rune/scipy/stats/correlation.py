@@ -10,7 +10,7 @@ from rune.errors import DtypeError, ShapeError
 from rune.scipy.special import incomplete_beta
 from rune.scipy.special.arguments import reals, rounded, widened
 from rune.scipy.stats.samples import rankdata
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Nested
 
 
 class PearsonRResult(NamedTuple):
@@ -50,7 +50,7 @@ def _correlated(x: Array, y: Array) -> PearsonRResult:
     return PearsonRResult(rounded(r, dtype), rounded(chance, dtype))
 
 
-def spearmanr(a: ArrayLike, b: ArrayLike) -> PearsonRResult:
+def spearmanr(a: Nested, b: Nested) -> PearsonRResult:
     """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
     Student's t distribution; NaN for fewer than two numbers.
     Shapes: a, b [N] -> [], []. Types: f32, or f64 for 64-bit dtypes.

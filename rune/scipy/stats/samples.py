@@ -18,7 +18,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.ops import cummax
 from rune.records import dataclass
 from rune.scipy.special.arguments import reals, rounded, widened
-from rune.typing import ArrayLike, Axis, DTypeLike
+from rune.typing import ArrayLike, Axis, DTypeLike, Nested
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +374,7 @@ def describe(
 # --- ranks ------------------------------------------------------------------------------------
 
 
-def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
+def rankdata(a: Nested, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """The rank of each number, from 1 on; over all numbers for axis None. Ties are ranked by
     `method`.
 
@@ -446,7 +446,7 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+def mode(a: Nested, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent number along an axis, the smallest if several tie; and its count.
 
     nan_policy: "propagate", where NaN counts as the largest number; or "omit", where only a sample
