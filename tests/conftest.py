@@ -1,9 +1,9 @@
 """Set-up for all tests: checked stages and plans, `expect` with --accept, the hypothesis profiles.
 
-What a test compiles is checked after every stage (of files outside the rooms about compiling, in
-one of four), its plan goes through `null`, and nothing comes from the disk cache of an earlier run:
-each run has a new one, which its workers share. If all executors must be present, Vulkan runs under
-the validation layer, and its messages are an error.
+Whatever a test compiles is checked after every stage, its plan goes through `null`, and nothing
+comes from the disk cache of an earlier run: each run has a new one, which its workers share.
+If all executors must be present, Vulkan runs under the validation layer, and its messages are
+an error.
 
 Arrays and arenas of the CPU lie between guard bytes, which each test checks; RUNE_TEST_GUARDS=after
 or =before has inaccessible pages there instead, `none` no guards. RUNE_TEST_PROCESSOR=avx2 (or
@@ -61,7 +61,7 @@ from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD
 from tests.support.on_reference import interpreted_as_well
 from tests.support.order import by_case, longest_first
-from tests.support.sampling import checks_stages, each_in_turn, pairs_of_values, possible, sharing_kernels
+from tests.support.sampling import each_in_turn, pairs_of_values, possible, sharing_kernels
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 AS_WELL = interpreted_as_well if "RUNE_TEST_REFERENCE" in os.environ else nullcontext
@@ -73,7 +73,7 @@ with SETTINGS:  # its import, here or in an example, sets nothing for the rest o
     pass
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
-settings.register_profile("quick", max_examples=6, deadline=None, derandomize=True, suppress_health_check=_SLOW)
+settings.register_profile("quick", max_examples=10, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None)
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
@@ -87,16 +87,15 @@ gc.set_threshold(10_000, 10, 10)
 
 
 @pytest.fixture(autouse=True)
-def _around_each_test(request: pytest.FixtureRequest) -> Iterator[None]:
+def _around_each_test() -> Iterator[None]:
     """A test begins without traces of functions that others jitted as well, because tests count
-    traces. Every program, kernel and plan made in it is checked, in rooms about compiling and in
-    one in four of the other files. A write outside an array, or outside a value of an arena, fails
-    it.
+    traces. Every program, kernel and plan made in it is checked. A write outside an array, or
+    outside a value of an arena, fails it.
 
     One fixture for all of it: pytest takes a tenth of a millisecond to set one up.
     """
     trace_cache._shared.clear()
-    with configure(check_stages=checks_stages(request.path)), AS_WELL():
+    with configure(check_stages=True), AS_WELL():
         yield
     damage = GUARD.damage()
     assert not damage, f"memory was written that belongs to nobody: {damage}"

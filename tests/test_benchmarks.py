@@ -21,8 +21,8 @@ import run  # noqa: E402
 
 from tests.support.sampling import IS_WHOLE, one_in  # noqa: E402
 
-# Those that start separate processes, and some of the others.
-CASES = [c for c in cases.CASES if c.how != "warm" or c.name in one_in(48, [c.name for c in cases.CASES])]
+# Those that start separate processes, and a twelfth of the others.
+CASES = [c for c in cases.CASES if c.how != "warm" or c.name in one_in(12, [c.name for c in cases.CASES])]
 
 
 def _script(name: str, *options: str) -> str:

@@ -33,8 +33,6 @@ import address_trace  # noqa: E402  (a script's neighbour, not a package)
 import gpu_static  # noqa: E402
 import sass  # noqa: E402
 
-from tests.support.sampling import one_in  # noqa: E402
-
 needs_gxx = pytest.mark.skipif(
     shutil.which("g++") is None or sys.platform != "linux", reason="kernels are compiled by g++ on Linux"
 )
@@ -162,7 +160,7 @@ def instructions_of_a_sum() -> Counter[str]:
     return instructions_of(lambda x: x + 1)
 
 
-@pytest.mark.parametrize("name", one_in(3, list(FUNCTIONS)))
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_model_counts_functions_as_their_machine_code_does(name: str):
     needs_nvidias_wheels()
     mix = instructions_of(lambda x: getattr(ops, name)(x + 1))

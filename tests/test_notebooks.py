@@ -1,9 +1,9 @@
 """Every notebook runs from top to bottom, in a minute of a processor, to the outputs that are
 committed.
 
-A run tries half of them, and RUNE_TEST_WHOLE=1 all. The two that train networks are not in a run:
-test_digits.py and tests/llm train the same ones in each. That on random numbers runs twice, to the
-same outputs; all do with RUNE_TEST_WHOLE=1.
+The two that train networks do with RUNE_TEST_WHOLE=1: test_digits.py and tests/llm train the same
+ones in each run. That on random numbers runs twice, to the same outputs; all do with
+RUNE_TEST_WHOLE=1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.support.sampling import IS_WHOLE, one_in
+from tests.support.sampling import IS_WHOLE
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "notebooks"))
@@ -27,8 +27,7 @@ sys.path.insert(0, str(ROOT / "notebooks"))
 from refresh import NOTEBOOKS, SECONDS, execute  # noqa: E402  (a script, not a package)
 
 TRAINING = frozenset() if IS_WHOLE else {"digits", "language_model"}
-TRIED = {"random", *one_in(2, [file.stem for file in NOTEBOOKS if file.stem not in TRAINING])}
-FILES = {file.stem: file for file in NOTEBOOKS if file.stem in TRIED}
+FILES = {file.stem: file for file in NOTEBOOKS if file.stem not in TRAINING}
 
 
 def _text(output: Any) -> str:

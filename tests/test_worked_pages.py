@@ -22,7 +22,6 @@ from docs.example_pictures import FOLDER, PICTURES
 from docs.notebooks import NOTEBOOKS, page_of
 from docs.site import page_about
 from tests.support.program_pages import PROGRAMS, shown_code, shown_output, words
-from tests.support.sampling import one_in
 from tests.test_readme import require_true
 
 ROOT = Path(__file__).parent.parent
@@ -33,9 +32,9 @@ PAGES = sorted(PROGRAMS.glob("*.md"))
 # --- examples that run on their page --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", one_in(3, [p.stem for p in EXAMPLES]))
-def test_a_worked_example_runs_and_prints_what_its_page_shows(name: str):
-    require_true(FOLDER / f"{name}.md")
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda p: p.stem)
+def test_a_worked_example_runs_and_prints_what_its_page_shows(page: Path):
+    require_true(page)
 
 
 def test_every_worked_example_has_a_picture_that_can_be_drawn_again():

@@ -17,8 +17,6 @@ from jax import lax
 from jax.extend import core
 from jax.extend.core import primitives as p
 
-from tests.support.sampling import each_value
-
 X = np.linspace(0.25, 1.75, 12, dtype=np.float32).reshape(3, 4)
 A = np.asarray([[4, 1, 0.5], [1, 3, 0.25], [0.5, 0.25, 2]], np.float32)
 IMAGE = np.sin(np.arange(50, dtype=np.float32)).reshape(1, 2, 5, 5)
@@ -223,7 +221,6 @@ def inside(equation: Any, operands: Sequence[Any]) -> Any:
     return again(equation, operands)
 
 
-@each_value()
 @pytest.mark.parametrize("bind", [again, by_names, inside])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_program_that_is_interpreted_answers_as_its_function(name: str, bind: Rule):

@@ -28,7 +28,7 @@ from rune.transforms.compile import jit
 from tests.support import shortage
 from tests.support.child import as_a_child
 from tests.support.close import close, near, same
-from tests.support.sampling import IS_WHOLE, each_value
+from tests.support.sampling import IS_WHOLE
 from tests.transforms.compile.native_kinds import warm
 
 NAMES = [d.name for d in rune.devices() if d.target.backend in ("cuda", "opencl", "vulkan", "wgpu")]
@@ -421,7 +421,6 @@ def tangled(seed: int) -> Callable[[Any, Any], Any]:
     return f
 
 
-@each_value()
 @devices
 @pytest.mark.parametrize("seed", range(6 if IS_WHOLE else 3))
 def test_tangled_steps_give_the_same_again_and_again(name: str, seed: int):
@@ -432,7 +431,6 @@ def test_tangled_steps_give_the_same_again_and_again(name: str, seed: int):
             near(reference, np.asarray(result), relative=1e-4, why="sums in another order")
 
 
-@each_value()
 @devices
 @pytest.mark.parametrize("seed", range(3))
 def test_interleaved_steps_may_overwrite_donated_arguments(name: str, seed: int):

@@ -22,7 +22,6 @@ from rune.core.program import Program
 from rune.transforms.derivatives.linearize import linearize_flat
 from tests.support.arrays import array
 from tests.support.close import near
-from tests.support.sampling import each_value
 
 X, W = array([0.0, 1.0, 2.0]), array(np.full((4, 3), 0.7, np.float32))
 F32 = "f32, other order of operations"
@@ -139,7 +138,6 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@each_value()
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("order", ORDERS)

@@ -13,7 +13,6 @@ import rune.numpy as rnp
 from rune import data
 from rune.errors import ArgumentError
 from tests.support.close import same
-from tests.support.sampling import each_value
 
 DEVICES = [d.name for d in rune.devices() if not d.name.startswith("null")]
 NUMBERS: dict[str, Any] = {
@@ -45,7 +44,6 @@ def arrived(x: Any, device: str) -> Any:
     return y
 
 
-@each_value()
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_arrive_as_numpy_has_them_with_32_bits(name: str, device: str):
@@ -86,7 +84,6 @@ def test_an_array_arrives_unrounded_with_64_bits(device: str):
         assert int(arrived(2**40, device)) == 2**40
 
 
-@each_value()
 @pytest.mark.parametrize("x", [np.array(["a", "b"]), np.array([1, None]), np.datetime64("2020"), "a", b"a", None])
 @pytest.mark.parametrize("device", DEVICES)
 def test_an_object_without_numbers_is_returned_unchanged(x: Any, device: str):

@@ -111,9 +111,8 @@ def sanitized(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([f"./{name}"], cwd=path, capture_output=True, text=True, timeout=300)
 
 
-# Six programs in C; on a device those with loops, or all with RUNE_TEST_WHOLE.
-IN_C = CASES if IS_WHOLE else [*CASES[1:6], CASES[7]]
-RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in IN_C]
+# All programs in C; on a device those with loops, or all with RUNE_TEST_WHOLE.
+RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
 SOME = CASES if IS_WHOLE else CASES[1:2]
 RUNS += [
     pytest.param(target, *case, marks=mark, id=f"{target}-{case[0].__name__}")

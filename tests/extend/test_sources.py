@@ -15,7 +15,6 @@ import rune
 import rune.numpy as rnp
 from rune import extend
 from rune.errors import ArgumentError, CompileError, DeviceError, MissingRule
-from tests.support.sampling import each_value
 
 DEVICES = [d.name for d in rune.devices() if d.name in ("opencl:0", "cuda:0")]
 OTHERS = [d.name for d in rune.devices() if d.name in ("cpu:0", "vulkan:0", "wgpu:0")]
@@ -106,7 +105,6 @@ both = extend.primitive(
 )
 
 
-@each_value()
 @devices
 @ways
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 1009])

@@ -45,7 +45,6 @@ def computed(function: Callable[..., Any], args: list[np.ndarray], device: str) 
     return rune.tree.map(np.asarray, out)
 
 
-@each_value()
 @in_turn("case")
 @on_every_executor
 @pytest.mark.parametrize("causal", [False, True])

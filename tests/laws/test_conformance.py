@@ -44,19 +44,19 @@ def runs_on(device: Device, sample: Sample) -> bool:
 
 
 def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
-    """The samples for the device: on the CPU all, elsewhere a twelfth, the first, and the first
-    that is tried at the edges.
+    """The samples for the device: on the CPU all, elsewhere a sixth, the first, and the first that
+    is tried at the edges.
 
-    Executors that share kernels take every 24th, each a different one.
+    Executors that share kernels take every twelfth, each a different twelfth.
     """
     candidates = [s for s in samples(primitive) if runs_on(device, s)]
     if device.target.backend == "cpu":
         return candidates
     turns = sharing_kernels()
     if device.name not in turns or IS_WHOLE:
-        sampled = one_in(12, candidates)
+        sampled = one_in(6, candidates)
     else:
-        sampled = candidates[1 + turns.index(device.name) :: 24]
+        sampled = candidates[1 + turns.index(device.name) :: 12]
     at_edges = [s for s in candidates if goes_to_edges(s)]
     firsts = [*candidates[:1], *at_edges[:1]]
     return [s for s in candidates if any(s is other for other in (*firsts, *sampled))]

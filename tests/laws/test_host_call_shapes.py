@@ -86,7 +86,6 @@ def _expected(routine: Routine, shape: tuple[int, ...], x: np.ndarray) -> tuple[
     return (value, value.view(np.int32), product.reshape(-1), product[None], value + product.ravel()[-1])
 
 
-@each_value()
 @pytest.mark.parametrize("name", ROUTINES)
 @pytest.mark.parametrize(("result", "operand"), SHAPES)
 def test_a_routine_of_the_host_reads_and_writes_by_its_own_shapes(

@@ -12,7 +12,6 @@ import rune
 import rune.numpy as rnp
 from rune import lax
 from tests.support.close import same
-from tests.support.sampling import in_turn
 
 EXECUTORS = [d.name for d in rune.devices() if not d.name.startswith("null")]
 MOST = 5  # steps
@@ -34,7 +33,6 @@ def doubled_in_numpy(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x, np.array(steps, np.int32)
 
 
-@in_turn("shape")
 @pytest.mark.parametrize("name", EXECUTORS)
 @pytest.mark.parametrize("shape", [(1, 7), (2, 31), (3, 129), (7, 64), (5, 1031), (131, 3)], ids=str)
 def test_each_lane_ends_by_its_own_row(shape: tuple[int, int], name: str):

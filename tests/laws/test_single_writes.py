@@ -16,7 +16,6 @@ import pytest
 import rune
 import rune.numpy as rnp
 from tests.support.close import same
-from tests.support.sampling import in_turn
 
 EXECUTORS = [d.name for d in rune.devices() if not d.name.startswith("null")]
 VALUES = np.array([-0.0, np.nan, np.inf, 2.5, -1.0], np.float32)
@@ -33,7 +32,6 @@ def places(n: int) -> list[int]:
     return [-n - 1, -n, -1, 0, n // 2, n - 1, n, n + 130]
 
 
-@in_turn("form")
 @dataclass(frozen=True, slots=True)
 class Write:
     """One write into an array of a form whose indexed axes have n elements."""

@@ -31,7 +31,7 @@ from tests.lowering.kernel.examples import TEXTS
 from tests.ops.calls import Sample
 from tests.ops.samples import samples
 from tests.support.lowering import program_of
-from tests.support.sampling import IS_WHOLE
+from tests.support.sampling import IS_WHOLE, one_in
 
 ARCHITECTURES = ("sm_80", "sm_90")
 TARGET = Target(
@@ -358,8 +358,8 @@ def test_every_example_compiles(nvrtc: Any, arch: str):
 
 
 FAMILIES = sorted({p.family for p in ops.PRIMITIVES})
-# One for the older architecture: the text differs only in products of matrices.
-OLDER = ["contraction"]
+# A few for the older architecture: the text differs only in products of matrices.
+OLDER = ["contraction", *one_in(12, FAMILIES)]
 PRIMITIVES_OF = [(f, arch) for arch in ARCHITECTURES for f in (FAMILIES if arch == "sm_90" or IS_WHOLE else OLDER)]
 
 

@@ -17,7 +17,7 @@ import rune
 import rune.numpy as rnp
 from rune import nn
 from tests.nn.torch_cases import CASES, Case
-from tests.support.sampling import each_value, one_in
+from tests.support.sampling import one_in
 from tests.support.surface_laws import DEVICES
 
 STORED = np.load(Path(__file__).parent / "torch_2_13_0.npz", allow_pickle=False)
@@ -46,7 +46,6 @@ def equal(name: str, actual: Any) -> None:
     np.testing.assert_allclose(np.asarray(actual), expected, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
-@each_value()
 @each_case
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
 def test_results_are_those_of_torch(case: Case, wrap: Any):

@@ -9,7 +9,6 @@ import pytest
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError
-from tests.support.sampling import each_value
 
 OPTIONS = {"out": rnp.zeros(3), "where": rnp.ones(3, bool), "dtype": np.float32, "casting": "unsafe", "order": "F"}
 
@@ -43,7 +42,6 @@ def with_out() -> list[str]:
     return names
 
 
-@each_value()
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("name", elementwise())
 def test_an_elementwise_function_refuses_it(name: str, option: str):

@@ -218,7 +218,6 @@ def views(x: np.ndarray) -> dict[str, Callable[[rune.Array], rune.Array]]:
     }
 
 
-@each_value()
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("way", views(np.zeros((1, 1))))
 @pytest.mark.parametrize("name", ["std", "var", "mean", "sum", "prod", "cumsum", "cov", "corrcoef", "nanvar"])

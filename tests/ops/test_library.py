@@ -62,7 +62,7 @@ WAYS += one_in(40, [Way(u, d, narrow) for u in OTHERS for d in HOST for narrow i
 WAYS += one_in(320, [Way(u, d, True) for u in OTHERS for d in DRIVEN])
 each_library_primitive = pytest.mark.parametrize("primitive", ops.LIBRARY, ids=lambda p: p.name)
 each_use = pytest.mark.parametrize("use", USES, ids=str)
-some_uses = pytest.mark.parametrize("use", [*one_in(3, FIRST), *one_in(108, OTHERS)], ids=str)
+some_uses = pytest.mark.parametrize("use", [*FIRST, *one_in(36, OTHERS)], ids=str)
 
 
 @each_library_primitive

@@ -18,7 +18,6 @@ import rune.numpy as rnp
 from rune import lax, random
 from rune.errors import DtypeError
 from tests.support.close import same
-from tests.support.sampling import each_value
 
 KEYS = random.split(random.key(7), (2, 3))
 DATA = np.asarray(random.key_data(KEYS))
@@ -151,7 +150,6 @@ MOVED: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], Any]]] = {
 }
 
 
-@each_value()
 @pytest.mark.parametrize("name", MOVED)
 @pytest.mark.parametrize("around", [lambda f: f, rune.jit], ids=["eager", "jit"])
 def test_keys_are_moved_as_their_data(name: str, around: Any):
@@ -273,7 +271,6 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@each_value()
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("around", [lambda f: f, rune.jit], ids=["eager", "jit"])
 def test_keys_are_not_numbers(name: str, around: Any):

@@ -141,7 +141,7 @@ def test_the_page_on_random_numbers_names_every_sampler():
 # --- lanes, dtypes, shapes --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", one_in(16, SAMPLERS), ids=str)
+@pytest.mark.parametrize("case", one_in(8, SAMPLERS), ids=str)
 def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_alone(case: Case):
     alone = numbers(case), np.asarray(case.draw(KEY, (COUNT,))).astype(np.float64)
     keys = rune.tree.map(lambda *words: rnp.stack(words), key_of(case), KEY)

@@ -12,7 +12,6 @@ import scipy.special as sp
 import rune
 from rune.scipy import special
 from tests.support.close import near
-from tests.support.sampling import in_turn
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
 PLANE = (0.3, 1.0, 3.0, 10.0)  # standard deviations of real and imaginary parts
@@ -61,7 +60,6 @@ def test_a_function_has_scipys_values_in_the_plane(name: str, wrap: str):
         assert (apart(actual, expected)[~is_large] < 4e-13).all()
 
 
-@in_turn("name")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", UNARY)
 def test_a_function_has_scipys_values_on_every_executor(name: str, device: str):

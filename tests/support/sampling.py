@@ -24,7 +24,6 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -36,8 +35,6 @@ Pair = tuple[tuple[int, str], ...]
 IS_WHOLE = "RUNE_TEST_WHOLE" in os.environ
 SHARING = ("opencl", "vulkan", "wgpu")
 INTERPRETER = "reference:0"
-TESTS = Path(__file__).parent.parent
-COMPILING = frozenset({"backends", "control", "core", "fuzzing", "laws", "lowering", "ops", "transforms"})
 
 
 def one_in(count: int, cases: Sequence[T]) -> list[T]:
@@ -45,22 +42,10 @@ def one_in(count: int, cases: Sequence[T]) -> list[T]:
 
     If the names select no case, it is the first one, so that every table is tried.
     """
-    return [c for c in cases if is_one_in(count, str(c))] or list(cases[:1])
-
-
-def is_one_in(count: int, name: str) -> bool:
-    """Whether a name is among the one in `count` that every run tries."""
-    return IS_WHOLE or zlib.crc32(name.encode()) % count == 0
-
-
-def checks_stages(file: Path) -> bool:
-    """Whether all that the tests of a file compile is checked after every pass.
-
-    Rooms about compiling, which try every primitive and every pass, are checked whole, and of the
-    other files one in four: their programs go through the same passes.
-    """
-    room = file.relative_to(TESTS).parts[0]
-    return room in COMPILING or is_one_in(4, file.name)
+    if IS_WHOLE:
+        return list(cases)
+    sample = [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
+    return sample or list(cases[:1])
 
 
 def without(impossible: Callable[..., bool]) -> pytest.MarkDecorator:

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 
 from tests.support import sampling
 from tests.support.sampling import (
-    TESTS,
-    checks_stages,
     covering,
     each_in_turn,
     names_of_values,
@@ -228,15 +226,3 @@ def test_a_sample_of_some_cases_is_never_empty(of_samples: None):
 
     assert one_in(64, names) == names[:1]
     assert one_in(64, []) == []
-
-
-def test_stages_are_checked_in_rooms_about_compiling_and_in_a_quarter_of_other_files(of_samples: None):
-    assert all(checks_stages(TESTS / room / f"test_{k}.py") for room in sampling.COMPILING for k in range(9))
-    assert all((TESTS / room).is_dir() for room in sampling.COMPILING)
-    assert 150 < sum(checks_stages(TESTS / "numpy" / f"test_{k}.py") for k in range(1000)) < 350
-
-
-def test_stages_of_all_files_are_checked_for_the_whole_suite(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sampling, "IS_WHOLE", True)
-
-    assert all(checks_stages(TESTS / "numpy" / f"test_{k}.py") for k in range(9))

@@ -24,7 +24,6 @@ from rune.lowering.plan import Loop
 from rune.transforms.compile.executables import compiled, device_for
 from rune.typing import Array
 from tests.support.bits import assert_same_bits, bits
-from tests.support.sampling import each_value
 
 X = np.linspace(-3, 3, 37 * 41, dtype=np.float32).reshape(37, 41)
 HARD = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, -1e-40], np.float32)
@@ -67,7 +66,6 @@ def _no_haste(monkeypatch):
     monkeypatch.setattr(conventions, "PATIENCE", 1e9)
 
 
-@each_value()
 @pytest.mark.parametrize("function", [softmax_of_products, statistics, recurrence, solution, spectrum, functions])
 @pytest.mark.parametrize("shape", [(1, 1), (37, 41), (129, 127)], ids=str)
 @pytest.mark.parametrize("numbers", [X, HARD], ids=["numbers", "hard numbers"])

@@ -28,8 +28,6 @@ pytestmark = [
 import gpu_static  # noqa: E402  (a script's neighbour, not a package)
 from gpu_workloads import WORKLOADS  # noqa: E402
 
-from tests.support.sampling import one_in  # noqa: E402
-
 # One of each kind, quick to compile. What memory decides about is left out.
 NAMES = (
     "64 products of 512",
@@ -50,7 +48,7 @@ CUT_ROUNDS = frozenset({"in_memory_0"})
 IN_TURN = frozenset({"matmul bf16 4096"})
 
 
-@pytest.mark.parametrize("name", one_in(2, NAMES))
+@pytest.mark.parametrize("name", NAMES)
 def test_requests_and_their_sectors_are_those_of_addresses(name: str):
     workload, device = WORKLOADS[name], gpu_static.target("sm_90")
     plan = stages(rune.make_program(workload.function)(*workload.types), device).plan
