@@ -253,6 +253,7 @@ assert_type(rnp.quantile(x, [0.1, 0.9]), Array)
 assert_type(rnp.polyval([1.0, 2.0], x), Array)
 rnp.histogramdd([x[0], x[1]], bins=[2, 3], range=[(0, 1), (0, 1)])
 
+
 # Functions with custom rules keep their signatures.
 @rune.custom_vjp
 def root(x: Array, shift: float = 0.0) -> Array:
