@@ -36,14 +36,14 @@ class NoSharding:
         return cls(PartitionSpec(*(None,) * ndim))
 
     def update(self, *, spec: PartitionSpec | None = None, mesh: AbstractMesh | None = None) -> NoSharding:
-        """The same with another spec. The compiler lays out the axes of a mesh, so it is not kept.
+        """The same with another spec. A mesh is not kept: the compiler lays out its axes.
 
-        Errors: ArgumentError for a mesh with Explicit axes, which types would have to name.
+        Errors: ArgumentError for a mesh with Explicit axes, along which an array would have to lie.
         """
         if mesh is not None and AxisType.Explicit in mesh.axis_types:
             raise ArgumentError(
-                f"update: cannot give a type the mesh {mesh} (no type describes a layout over Explicit axes)",
-                hint="use axes of AxisType.Auto",
+                f"update: cannot put a type without a layout on the Explicit axes of {mesh}",
+                hint="the type of an array that lies on them has one: device_put(x, NamedSharding(mesh, spec))",
             )
         return self if spec is None else NoSharding(spec)
 

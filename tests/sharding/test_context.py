@@ -210,5 +210,5 @@ def test_the_layout_of_a_type_takes_meshes_whose_axes_the_compiler_lays_out():
     for mesh in (None, AbstractMesh((), ()), AbstractMesh((2,), ("a",))):
         assert layout.update(mesh=mesh, spec=P(None, None)).spec == P(None, None)
     assert layout.update() == layout
-    with pytest.raises(ArgumentError, match="update: cannot give a type the mesh"):
+    with pytest.raises(ArgumentError, match="update: cannot put a type without a layout on the Explicit axes"):
         layout.update(mesh=AbstractMesh((2,), ("a",), AxisType.Explicit))
