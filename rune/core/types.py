@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -24,6 +24,15 @@ class Layout(Protocol):
 
     @property
     def spec(self) -> PartitionSpec: ...
+
+    @property
+    def mesh(self) -> object: ...
+
+    @property
+    def is_fully_replicated(self) -> bool: ...
+
+    @property
+    def update(self) -> Callable[..., Layout]: ...
 
 
 class ArrayType:

@@ -61,6 +61,13 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
             pending += stmt.body[::-1]
 
 
+def writes_computed_places(body: Body) -> bool:
+    """Whether elements are written at places that the body computes."""
+    scalars = {s.name for s in walk(body) if isinstance(s, Let)}
+    places = [s.index for s in walk(body) if isinstance(s, Store) and not s.atomic]
+    return not scalars.isdisjoint(symbols_within(*places))
+
+
 def perfect_nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
     """The loops of a kind around all of the body, outermost first, and the innermost body."""
     loops: list[For] = []

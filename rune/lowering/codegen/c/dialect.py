@@ -135,6 +135,7 @@ class Dialect:
     fetch: str = ""  # {0} bytes into shared memory at {1} from {2}, zeros where not {3}
     fetch_wait: str = ""  # waits for all fetches of a thread, before a barrier
     unroll: str = ""  # before a loop that the compiler should unroll {0} times
+    one_by_one: str = ""  # before a loop that writes elements at computed places
     copy: str = ""  # of an f32 {0}, in another register
     together: Together | None = None  # products of four subgroups; None: the language has none
     native: Native = field(init=False)

@@ -4,6 +4,8 @@ f64 needs cl_khr_fp64. 16-bit floats are stored as ushort and computed in float,
 extension is needed; vload_half converts them by way of private memory, which compilers remove.
 That memory is an array of bytes, as bytes may be read as any type: compilers may assume that a
 ushort never aliases a half, and PoCL then computed wrong sums. Devices are little-endian.
+LLVM 14, in PoCL, vectorises sums at the places (7 * j) % 64 by stores of whole rows, which wrote
+garbage between these places. So loops that write at computed places are marked.
 Not here: 8-bit floats and 4-bit integers, which lowering/legalize stores as bits.
 """
 
@@ -112,6 +114,7 @@ OPENCL_C = Dialect(
     piece_store="vstore{3}(({0})({2}), 0, {1})",
     no_piece="({0})(0)",
     pieces_for_sums=False,
+    one_by_one="#pragma clang loop vectorize(disable)",
     atomics=ATOMICS,
     reserved_words=frozenset(
         re.findall(r"[a-z_]\w*", " ".join(_FLOAT.values()))

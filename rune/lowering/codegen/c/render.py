@@ -54,7 +54,15 @@ from rune.lowering.kernel.nodes import (
     Param,
     Store,
 )
-from rune.lowering.kernel.rewrite import Body, buffers_read, buffers_written, perfect_nest, updated, walk
+from rune.lowering.kernel.rewrite import (
+    Body,
+    buffers_read,
+    buffers_written,
+    perfect_nest,
+    updated,
+    walk,
+    writes_computed_places,
+)
 from rune.lowering.legalize.scalars import attach_functions
 from rune.records import dataclass
 
@@ -343,6 +351,8 @@ class _Renderer(Statements[Expressions]):
         rounds = self.rounds_ahead(loop) if self.dialect.unroll else 1
         if rounds > 1:
             self.emit(self.dialect.unroll.format(rounds))
+        if self.dialect.one_by_one and writes_computed_places(loop.body):
+            self.emit(self.dialect.one_by_one)
         Statements.loop(self, loop)
 
     def threads(self, nest: Sequence[For]) -> None:
