@@ -107,8 +107,16 @@ class Staged:
             if isinstance(value, Tracer):
                 raise TransformError(
                     f"{self.program.name}: cannot close over a traced value {value.type}",
-                    hint="pass it to the function, or to the custom rule, as an argument",
+                    hint="pass it to the function as an argument",
                 )
+        return self.with_captured()
+
+    def with_captured(self) -> Program:
+        """The program with all captured values as its constants.
+
+        A traced one belongs to a trace around the program, as what a custom rule closes over does.
+        Where the program is bound, in that trace, it becomes an operand.
+        """
         if not self.captured:
             return self.program
         constants = tuple(zip(self.program.inputs, self.captured, strict=False))

@@ -166,4 +166,4 @@ def _batch_program(
         return outs
 
     lane_program = stage(run, types, f"vmap_{program.name}")
-    return lane_program.closed(), tuple(out_batched)
+    return lane_program.with_captured(), tuple(out_batched)

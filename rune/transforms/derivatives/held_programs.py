@@ -54,7 +54,7 @@ def jvp_program(program: Program, nonzero: Flags, forced_outputs: Flags = ()) ->
     types = [*program.input_types, *pick(program.input_types, nonzero)]
     joint_program = stage(both, types, f"jvp_{program.name}")
     # A function with a rule for cotangents only has no tangent: where no result reads it, it goes.
-    return without_dead_code(joint_program.closed()), tuple(out_nonzero)
+    return without_dead_code(joint_program.with_captured()), tuple(out_nonzero)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def split_program(program: Program, unknown: Flags, forced_outputs: Flags = ()) 
         return [*known_outs, *computed_residuals]
 
     known_program = stage(run, omit(program.input_types, unknown), f"{program.name}_known")
-    return SplitProgram(known_program.closed(), parts[0], parts[1], parts[2])
+    return SplitProgram(known_program.with_captured(), parts[0], parts[1], parts[2])
 
 
 # By identity: equal values may be different inputs, and `==` is elementwise.
@@ -137,4 +137,4 @@ def transpose_program(
 
     types = [*omit(program.input_types, linear), *pick(program.output_types, nonzero)]
     transposed_program = stage(run, types, f"transpose_{program.name}")
-    return transposed_program.closed(), tuple(in_nonzero)
+    return transposed_program.with_captured(), tuple(in_nonzero)

@@ -373,7 +373,7 @@ def series_program(program: Program, moving: tuple[bool, ...], order: int) -> Pr
 
     counts = (order + 1 if m else 1 for m in moving)
     types = [v.type for v, count in zip(program.inputs, counts, strict=True) for _ in range(count)]
-    return stage(run, types, f"series_{program.name}").closed()
+    return stage(run, types, f"series_{program.name}").with_captured()
 
 
 def _joined(interpreter: Taylor, row: Sequence[Value]) -> Value:

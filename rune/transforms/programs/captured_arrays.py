@@ -1,7 +1,8 @@
-"""The arrays that a rewritten program closes over, as operands of the equation that holds it.
+"""The values that a rewritten program closes over, as operands of the equation that holds it.
 
-A custom rule may close over arrays, so a program rewritten by it may have constants. Programs in
-equations have no constants: the code that binds an equation passes the arrays as leading operands.
+A custom rule may close over arrays and traced values, so a program rewritten by it may have
+constants. Programs in equations have none: the code that binds an equation passes the values as
+leading operands.
 """
 
 from __future__ import annotations

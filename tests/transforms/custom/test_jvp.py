@@ -370,9 +370,10 @@ def test_an_object_closed_over_may_have_values_that_the_function_does_not_read(w
     assert float(rune.jvp(doubled, (2.0,), (1.0,))[1]) == 4.0
 
 
-def test_a_rule_that_closes_over_a_traced_value_in_jit_is_refused():
-    with pytest.raises(TransformError, match="cannot close over a traced value"):
-        rune.jit(lambda y: closing_over(y, rune.jit, in_rule=True))(3.0)
+def test_a_rule_may_close_over_a_traced_value_in_jit():
+    slope = rune.jit(lambda y: closing_over(y, rune.jit, in_rule=True))
+
+    assert [float(slope(y)) for y in (3.0, 4.0)] == [5.0, 5.0]
 
 
 def test_a_rule_that_uses_a_value_of_the_derivative_itself_is_refused():
