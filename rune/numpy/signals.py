@@ -271,9 +271,10 @@ def trapezoid(y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int = -1) 
         y, x = c.same_dtype("trapezoid", y, x)
         x = inexact("trapezoid", x)
     y = inexact("trapezoid", value("trapezoid", y))
-    steps, y = c.same_dtype("trapezoid", dx if x is None else x, y)
-    dtype = type_of(y).dtype
-    steps, y = _at_least_f32(steps), moveaxis(_at_least_f32(y), axis, -1)
+    operands = c.same_dtype("trapezoid", dx if x is None else x, y)
+    dtype = type_of(operands[1]).dtype
+    steps, y = map(_at_least_f32, operands)
+    y = moveaxis(y, axis, -1)
     if x is not None:
         steps = diff(steps if rank(steps) == 1 else moveaxis(steps, axis, -1))
     return c.astype(0.5 * sum(steps * (y[..., 1:] + y[..., :-1]), axis=-1), dtype)
