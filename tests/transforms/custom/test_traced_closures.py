@@ -70,7 +70,12 @@ def test_a_rule_for_tangents_closes_over_a_traced_value():
 def test_a_rule_closes_over_a_value_with_lanes():
     gradient = rune.jit(rune.vmap(lambda x, y: rune.grad(lambda z: scanned(pushed(y), z))(x), (None, 0)))
 
-    close(gradient(X, np.float32([3, 4]))[:, 0], np.float32([0.81, 1.44]), ulps=4, why="products in another order")
+    close(
+        gradient(X, np.array([3, 4], np.float32))[:, 0],
+        np.array([0.81, 1.44], np.float32),
+        ulps=4,
+        why="products in another order",
+    )
 
 
 def test_a_rule_within_a_step_closes_over_the_carry():
