@@ -351,7 +351,8 @@ class _Renderer(Statements[Expressions]):
         rounds = self.rounds_ahead(loop) if self.dialect.unroll else 1
         if rounds > 1:
             self.emit(self.dialect.unroll.format(rounds))
-        if self.dialect.one_by_one and writes_computed_places(loop.body):
+        is_written = loop.kind is not Kind.WORKGROUP  # one iteration for each thread, without a loop
+        if self.dialect.one_by_one and is_written and writes_computed_places(loop.body):
             self.emit(self.dialect.one_by_one)
         Statements.loop(self, loop)
 
