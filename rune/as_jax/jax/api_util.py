@@ -66,14 +66,14 @@ def flatten_fun_nokwargs(in_tree: TreeDef, *flat: Any) -> Generator[Any, Any, An
 
 def flatten_axes(
     name: str, treedef: TreeDef, axis_tree: object, *, kws: bool = False, tupled_args: bool = False
-) -> list[Any]:
+) -> list[object]:
     """The axis of each leaf of a tree, None among them; an axis may stand for all leaves below it.
 
     kws, tupled_args: JAX's, for its messages
     Errors: ValueError unless the axes are a prefix of the tree.
     """
     axes, prefix = tree.flatten(axis_tree, is_leaf=lambda axis: axis is None)
-    result: list[Any] = []
+    result: list[object] = []
     pending = [(prefix, treedef)]
     while pending:
         node, part = pending.pop()
