@@ -18,7 +18,7 @@ from rune.sharding import Mesh, NamedSharding
 from rune.transforms.arguments import as_value, unshared
 from rune.transforms.compile.placement import Where, destinations, put_each
 from rune.transforms.sharding.constraint import fitted
-from rune.transforms.sharding.explicit.stage import require_as_said
+from rune.transforms.sharding.explicit.stage import require_layout
 from rune.transforms.sharding.refusal import require_there
 from rune.typing import ArrayLike
 
@@ -64,7 +64,7 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     places = destinations(name, "shardings", shardings, x)
     if Mesh.has_explicit:
         for leaf, where in zip(tree.leaves(x), places, strict=True):
-            require_as_said(leaf, where)
+            require_layout(leaf, where)
     return _laid_out(name, x, places)
 
 

@@ -337,6 +337,7 @@ def repeat(
 
 def _counts(repeats: Nested) -> np.ndarray:
     """Integers [N], or symbolic sizes as objects [N]. Errors: ArgumentError for other numbers."""
+    # By exact type: isinstance also takes tracers for arrays.
     if type(repeats) in (Array, np.ndarray) and type_of(repeats).dtype in dtypes.INTEGER:
         return np.asarray(repeats).reshape(-1)
     counts = static_sizes("repeat", "a count", repeats)

@@ -271,7 +271,7 @@ def _require_elements(name: str, a: ArrayLike, axis: Axis) -> None:
         raise ShapeError(f"{name}: cannot take a quantile of {a_type} (no elements)")
 
 
-def _hundredth(q: object) -> Value:
+def _hundredth(q: Nested) -> Value:
     if isinstance(q, int | float | list | tuple | np.ndarray | np.generic):
         return np.asarray(q, np.float64) / 100
     return floating("percentile", value("percentile", q)) / 100
@@ -310,7 +310,7 @@ def quantile(
 @tiered
 def percentile(
     a: ArrayLike,
-    q: object,
+    q: Nested,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
@@ -339,7 +339,7 @@ def percentile(
 @tiered
 def nanquantile(
     a: ArrayLike,
-    q: object,
+    q: Nested,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,

@@ -34,7 +34,7 @@ from rune.transforms.arguments import (
     value_leaves,
 )
 from rune.transforms.effect_boundaries import recorder
-from rune.transforms.sharding.explicit.stage import said_type
+from rune.transforms.sharding.explicit.stage import public_type
 from rune.transforms.sharding.localize import output_shardings
 
 
@@ -213,4 +213,4 @@ def typeof(x: object) -> ArrayType:
     (f32[3], f32*[], True)
     """
     type = leaf_types("typeof", [x], tree.structure(0))[0]
-    return said_type(x, type) if Mesh.has_explicit else type
+    return public_type(x, type) if Mesh.has_explicit else type

@@ -2,7 +2,8 @@
 
 The calls of tracing, differentiation and the whole lowering are counted at n and 2n equations, for
 the shapes of program that have made compilers slow: chains, diamonds of shared values, wide fans,
-rows of reductions (so many that they no longer fit one kernel), nested programs.
+rows of reductions (so many that they no longer fit one kernel), nested programs,
+elements that are written one by one.
 """
 
 from __future__ import annotations
@@ -56,6 +57,15 @@ def nested(x: Any, n: int) -> Any:
     return x
 
 
+def changes(x: Any, n: int) -> Any:
+    """Elements written by numbers that depend on all elements read before."""
+    number = x[0]
+    for i in range(n):
+        number = number * 1.5 + x[3 * i]
+        x = x.at[7 * i].set(number)
+    return x
+
+
 SHAPES: dict[str, tuple[Callable[..., Any], int]] = {
     "chain": (chain, 60),
     "diamonds": (diamonds, 60),
@@ -82,3 +92,15 @@ def test_tracing_and_lowering_do_linear_work(function: Callable[..., Any], n: in
     small, large = calls(lowering(function, n)), calls(lowering(function, 2 * n))
 
     assert large <= 3 * small, f"{n}: {small} calls, {2 * n}: {large} calls"
+
+
+def test_lowering_elements_that_are_written_one_by_one_is_linear_work():
+    x, target = array(np.linspace(0, 1, 4_099), np.float32), device_named("cpu:0").target
+
+    def work(n: int) -> int:
+        return calls(lambda: stages(rune.make_program(lambda x: changes(x, n))(x), target))
+
+    work(20)
+    small, large = work(20), work(40)
+
+    assert large <= 3 * small, f"20 changes: {small} calls, 40: {large} calls"

@@ -9,12 +9,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 Part = str | tuple[str, ...] | None
 Operand = tuple[tuple[int, ...], tuple[Part, ...]]  # shape and spec
-TRANSFORMATIONS = ("grad", "jvp", "vjp", "vmap", "jit", "checkpoint")
 MESH: Mapping[Hashable, int] = {"a": 4, "b": 2}
+
+
+def library(jax: Any) -> SimpleNamespace:
+    """What the programs take of JAX, or of rune under its names."""
+    names = ("nn", "lax", "random", "shard_map", "typeof", "grad", "jvp", "vjp", "vmap", "jit", "checkpoint")
+    sharding = {"P": jax.sharding.PartitionSpec, "reshard": jax.sharding.reshard, "auto_axes": jax.sharding.auto_axes}
+    return SimpleNamespace(np=jax.numpy, **sharding, **{name: getattr(jax, name) for name in names})
+
+
+def array_on(jax: Any, mesh: Any, operand: Operand) -> Any:
+    """The operand on the devices of a mesh."""
+    shape, spec = operand
+    values = np.arange(1, 1 + np.prod(shape), dtype="float32").reshape(shape) / 8
+    return jax.device_put(values, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec)))
 
 
 class Program(NamedTuple):

@@ -12,30 +12,17 @@ import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jax  # pyright: ignore[reportMissingImports]
-import numpy as np
 from jax._src.core import ShardingTypeError  # pyright: ignore[reportMissingImports]
 from jax.sharding import NamedSharding, PartitionSpec  # pyright: ignore[reportMissingImports]
 
 from tests.sharding.explicit_operations import FUNCTIONS, OPERATIONS, Operation
-from tests.sharding.explicit_programs import MESH, PROGRAMS, RESHAPES, TRANSFORMATIONS, Operand
+from tests.sharding.explicit_programs import MESH, PROGRAMS, RESHAPES, array_on, library
 
 TARGET = Path(__file__).parent / "jax_explicit_0_10_2.json"
-LIBRARY = SimpleNamespace(
-    np=jax.numpy,
-    nn=jax.nn,
-    lax=jax.lax,
-    random=jax.random,
-    P=PartitionSpec,
-    reshard=jax.sharding.reshard,
-    auto_axes=jax.sharding.auto_axes,
-    shard_map=jax.shard_map,
-    typeof=jax.typeof,
-    **{name: getattr(jax, name) for name in TRANSFORMATIONS},
-)
+LIBRARY = library(jax)
 
 
 def layout(function: Callable[..., Any], operands: list[Any]) -> Any:
@@ -64,20 +51,13 @@ def operation(mesh: Any, one: Operation) -> Any:
     return layout(lambda: jax.eval_shape(function, *structs), [])
 
 
-def on(mesh: Any, operand: Operand) -> Any:
-    """The operand on the devices of the mesh."""
-    shape, spec = operand
-    values = np.arange(1, 1 + np.prod(shape), dtype="float32").reshape(shape) / 8
-    return jax.device_put(values, NamedSharding(mesh, PartitionSpec(*spec)))
-
-
 if __name__ == "__main__":
     assert jax.__version__ == "0.10.2", jax.__version__
     mesh = jax.make_mesh(tuple(MESH.values()), tuple(MESH))
     answers = {}
     with jax.set_mesh(mesh):
         for name, program in PROGRAMS.items():
-            operands = [on(mesh, x) for x in program.operands]
+            operands = [array_on(jax, mesh, x) for x in program.operands]
             print(name)
             run = functools.partial(program.run, LIBRARY)
             answers[name] = [layout(run, operands), layout(jax.jit(run), operands)]

@@ -94,7 +94,7 @@ def same_batch(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
 def chosen(name: str, subset: tuple[int, int], count: Size) -> tuple[int, int]:
     """The first and the last of the eigenvalues, both included.
 
-    Errors: ArgumentError if there are no such ones.
+    Errors: ArgumentError if they are out of order or out of range.
     """
     first, last = subset
     if not 0 <= first <= last < count:

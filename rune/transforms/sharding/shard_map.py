@@ -156,7 +156,7 @@ class Sharded:
     def _spread(self, region: Region, args: tuple[object, ...]) -> Specs:
         if self.in_specs is not OF_TYPES:
             return _spread("in_specs", self.in_specs, args)
-        return tuple(_said_spec(region, number, x) for number, x in enumerate(tree.leaves(args)))
+        return tuple(_spec_by_type(region, number, x) for number, x in enumerate(tree.leaves(args)))
 
     def __call__(self, *args: object) -> object:
         """The results, assembled from those of all devices."""
@@ -268,7 +268,7 @@ def _check_results(region: Region, program: Program, out_specs: Specs, out_tree:
             )
 
 
-def _said_spec(region: Region, number: int, value: Value) -> PartitionSpec:
+def _spec_by_type(region: Region, number: int, value: Value) -> PartitionSpec:
     """The spec of an argument by its type. Errors: ArgumentError if that does not say it."""
     known = known_on(region.mesh, value)
     if known is UNKNOWN:

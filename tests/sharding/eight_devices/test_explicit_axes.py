@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jax  # pyright: ignore[reportMissingImports]  # rune, under JAX's names
@@ -26,23 +25,12 @@ from rune.transforms.sharding.explicit.known import FREE, known_on
 from rune.transforms.sharding.explicit.reshapes import reshaped
 from rune.transforms.sharding.explicit.stage import Layouts, staged
 from tests.sharding.explicit_operations import COUNT, FUNCTIONS, OPERATIONS, Operation
-from tests.sharding.explicit_programs import MESH, PROGRAMS, RESHAPES, TRANSFORMATIONS, Operand, names_of
+from tests.sharding.explicit_programs import MESH, PROGRAMS, RESHAPES, array_on, library, names_of
 from tests.support.sampling import one_in
 
 FOLDER = Path(__file__).parents[1]
 ANSWERS = json.loads((FOLDER / "jax_explicit_0_10_2.json").read_text())
-LIBRARY = SimpleNamespace(
-    np=jax.numpy,
-    nn=jax.nn,
-    lax=jax.lax,
-    random=jax.random,
-    P=P,
-    reshard=jax.sharding.reshard,
-    auto_axes=jax.sharding.auto_axes,
-    shard_map=jax.shard_map,
-    typeof=jax.typeof,
-    **{name: getattr(jax, name) for name in TRANSFORMATIONS},
-)
+LIBRARY, on = library(jax), partial(array_on, jax)
 # What JAX refuses and rune runs.
 RUN_HERE = {
     "slice of a split axis": "JAX's eager index is a gather, and its jitted one a slice, which it runs",
@@ -55,12 +43,6 @@ RUN_HERE = {
 
 def explicit_mesh() -> Any:
     return jax.make_mesh(tuple(MESH.values()), tuple(MESH))
-
-
-def on(mesh: Any, operand: Operand) -> Any:
-    shape, spec = operand
-    values = np.arange(1, 1 + np.prod(shape), dtype="float32").reshape(shape) / 8
-    return rune.device_put(values, NamedSharding(mesh, P(*spec)))
 
 
 def layout(x: Any) -> list[list[str]]:

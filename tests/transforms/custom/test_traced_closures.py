@@ -1,6 +1,7 @@
 """Custom rules that close over a traced value, in loops, branches and jitted functions.
 
-The answers are those of jax 0.10.2, which computes the loops; the others are those without a loop.
+The stored gradients are those of jax 0.10.2: jitted ones of loops, and eager ones of branches and
+jitted functions, which it fails to compile.
 """
 
 from __future__ import annotations
@@ -54,9 +55,11 @@ WRAPS: dict[str, tuple[Callable[..., Any], list[float]]] = {
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_a_rule_for_cotangents_closes_over_a_traced_value(wrap: str):
     function, expected = WRAPS[wrap]
-    gradient = rune.jit(lambda x, y: rune.grad(lambda z: function(waved(y), z))(x))
+    eager = lambda x, y: rune.grad(lambda z: function(waved(y), z))(x)  # noqa: E731
+    compiled = rune.jit(eager)
 
-    for _ in range(2):  # the second call is of the same trace
+    # The second compiled call is of the same trace.
+    for gradient in (eager, compiled, compiled, rune.jit(compiled)):
         np.testing.assert_allclose(gradient(X, 3.0), expected, rtol=0, atol=6e-5)  # four digits are stored
 
 
@@ -65,6 +68,19 @@ def test_a_rule_for_tangents_closes_over_a_traced_value():
 
     for y, slope in ((3.0, 0.81), (4.0, 1.44)):
         close(gradient(X, y), np.full(3, slope, np.float32), ulps=4, why="products in another order")
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_the_gradient_may_be_differentiated_again(wrap: str):
+    def total(x: Any, y: Any) -> Any:
+        return rune.jit(lambda x, y: rune.grad(lambda z: WRAPS[wrap][0](waved(y), z))(x))(x, y).sum()
+
+    second = rune.jit(rune.grad(total))(X, 3.0)
+
+    with rune.enable_x64(True):
+        steps = np.eye(3) * 1e-6
+        differences = [(float(total(X + s, 3.0)) - float(total(X - s, 3.0))) / 2e-6 for s in steps]
+    np.testing.assert_allclose(second, differences, rtol=1e-4, atol=1e-4)
 
 
 def test_a_rule_closes_over_a_value_with_lanes():

@@ -88,8 +88,9 @@ class LaidOut(Stage):
         if not self.owns(value) or value.variable in self.inputs or not value.type.shape:
             return value
         known = self.known(value)
-        made_by = self.equations[-1].primitive if self.equations[-1].results == (value.variable,) else None
-        return value if isinstance(known, Loose) or made_by in CONSTRAINTS else self.constrained(value, known)
+        last = self.equations[-1]
+        is_constrained = last.primitive in CONSTRAINTS and last.results == (value.variable,)
+        return value if isinstance(known, Loose) or is_constrained else self.constrained(value, known)
 
     def constrained(self, value: Value, layout: Layout) -> Value:
         """A value with a constraint to a layout."""
@@ -174,7 +175,7 @@ def as_primal(value: Value) -> Value:
     return like(value, value) if type_of(value).shape else value
 
 
-def said_type(value: object, type: ArrayType) -> ArrayType:
+def public_type(value: object, type: ArrayType) -> ArrayType:
     """The type of a value as users get it, with its layout if that is known."""
     mesh = mesh_of([value]) if isinstance(value, Array) else None
     known = known_on(mesh, value) if mesh is not None and isinstance(value, Array) else UNKNOWN
@@ -192,7 +193,7 @@ def like(value: X, other: Value) -> X:
     return sharding_constraint(value, sharding=NamedSharding(mesh, open_spec(mesh, known)))
 
 
-def require_as_said(value: Value, sharding: object) -> None:
+def require_layout(value: Value, sharding: object) -> None:
     """Errors: ShardingTypeError if a value is known to be laid out otherwise, on Explicit axes."""
     mesh = mesh_of([value])
     if mesh is None or not isinstance(sharding, NamedSharding) or mesh != sharding.mesh:
