@@ -52,7 +52,10 @@ def _type(
     vma: Axes = frozenset(),
     memory_space: object = None,
 ) -> ArrayType:
-    """The type with this shape, dtype, weakness and layout."""
+    """The type with this shape, dtype, weakness and layout.
+
+    Errors: ArgumentError for a sharding that does not name the axes of a mesh.
+    """
     type = ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
     return type if sharding is None or is_unsaid(sharding) else type.laid_out(sharding)
 

@@ -138,7 +138,13 @@ class ArrayType:
         """The type that says, to users, how an array is split along Explicit axes: `f32[8@a]`.
 
         layout: a NamedSharding on an AbstractMesh. Equal types are one object.
+        Errors: ArgumentError for a sharding that does not name the axes of a mesh.
         """
+        if not hasattr(layout, "spec"):
+            raise ArgumentError(
+                f"ShapedArray: cannot lay out {self} by {layout!r} (a NamedSharding required)",
+                hint="a type says how the axes of a mesh split an array, not on which devices it is",
+            )
         plain = self.plain
         with _lock:
             known = _laid_out.get((plain, layout))

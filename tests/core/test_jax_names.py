@@ -73,6 +73,7 @@ def test_a_type_is_updated_by_jax_names():
 
     assert result is rune.ArrayType((5,), np.dtype("int8"), weak=True)
     assert (aval.str_short(), aval.str_short(short_dtypes=True)) == ("float32[2,3]", "f32[2,3]")
+    assert aval.memory_space is None
     with pytest.raises(TypeError, match="cannot update memory_space"):
         aval.update(memory_space=1)
 

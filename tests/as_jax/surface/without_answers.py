@@ -70,6 +70,8 @@ REASONS: Mapping[tuple[str, str], str] = {
         jax.experimental.multihost_utils.host_local_array_to_global_array
         """,
     ("It takes functions of JAX's inside.", "as_jax/test_stand_ins.py"): "jax.api_util.argnums_partial",
+    ("It takes the structure of a tree.", "as_jax/test_private_names.py"): "jax.api_util.flatten_axes",
+    ("Rune's types name no kind of memory.", "core/test_jax_names.py"): "typeof(x).memory_space",
     ("It says what stands in messages of JAX's.", "as_jax/test_stand_ins.py"): "jax.extend.core.DebugInfo",
     ("Lines of a source that are left out of messages.", "as_jax/test_private_names.py"): """
         jax.extend.source_info_util.register_exclusion
